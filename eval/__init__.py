@@ -1,0 +1,1 @@
+"""How good it is on benchmarks: rows, runs, metrics, reports."""

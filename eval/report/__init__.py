@@ -1,0 +1,1 @@
+"""The self-contained HTML report of an evaluation: one file, no network, everything foreign escaped."""

@@ -1,0 +1,155 @@
+"""``results.json``: the numbers of an evaluation in the shape that other programs read.
+
+The one idea: built from facts alone, by split; the headline keys (``before``, ``after``, ``baselines``)
+speak of the test split under wordings seen in training, and ``unseen`` repeats them for the other split.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from eval.config import TEST, UNSEEN, EvalConfig
+from eval.facts import Facts
+from eval.matrix import Matrix
+from eval.metrics import (
+    accuracy,
+    bootstrap_interval,
+    by_group,
+    entropy_bits,
+    pair_counts,
+    paired_difference,
+    summarise,
+)
+from eval.variants import variants
+
+HEADLINE = ("before", "after")
+
+
+def build_results(
+    config: EvalConfig,
+    facts: Iterable[Facts],
+    *,
+    rows: Mapping[str, int],
+    shared: Collection[str] = (),
+    matrix: Matrix | None,
+    training: Mapping[str, Any],
+    seconds: Mapping[str, float],
+    versions: Mapping[str, str],
+) -> dict[str, Any]:
+    """All numbers.
+
+    Args:
+        rows: questions of each split in this evaluation.
+        shared: ids of rows whose wording serves several families.
+        training: ``grpo_steps`` and ``seconds`` of the training run, as far as known.
+        seconds: wall seconds of each phase of the evaluation.
+    """
+    by_arm: dict[tuple[str, str], list[Facts]] = defaultdict(list)
+    for fact in facts:
+        by_arm[fact.split, fact.arm].append(fact)
+    main = {key: by_arm.get((TEST, key), []) for key in _keys(config)}
+    headline = _arms(config, by_arm, TEST)
+    errors = sum(not fact.valid for found in by_arm.values() for fact in found)
+    done = sum(len(found) for found in by_arm.values())
+    after = headline.get("after") or {}
+    results: dict[str, Any] = {
+        "benchmark": config.benchmark,
+        "seed": config.seed,
+        "status": "complete" if errors == 0 else "incomplete",
+        "errors": errors,
+        "trajectories": done,
+        "rows": dict(rows),
+        "before": headline.get("before"),
+        "after": headline.get("after"),
+        "gain": _gain(config, main),
+        "baselines": {name: entry for name, entry in headline.items() if name not in HEADLINE},
+        "malformed_rate_after": after.get("malformed_rate"),
+        "copied_share_after": after.get("copied_share"),
+        "families": _families(main),
+        "shared_wordings": _shared(config, main, shared),
+        "unseen": _split(_arms(config, by_arm, UNSEEN)) if rows.get(UNSEEN) else None,
+        "matrix": None if matrix is None else {k: v for k, v in matrix.to_json().items() if k != "cells"},
+        "grpo_steps": training.get("grpo_steps"),
+        "seconds": {**dict(training.get("seconds") or {}), **{k: round(v, 2) for k, v in seconds.items()}},
+        "versions": dict(versions),
+    }
+    return results
+
+
+def write_results(results: Mapping[str, Any], path: Path) -> Path:
+    """Write atomically: a reader never sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_suffix(".part")
+    scratch.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(scratch, path)
+    return path
+
+
+def _keys(config: EvalConfig) -> list[str]:
+    return [variant.key for variant in variants(config)]
+
+
+def _arms(
+    config: EvalConfig, by_arm: Mapping[tuple[str, str], list[Facts]], split: str
+) -> dict[str, dict[str, Any]]:
+    entries: dict[str, dict[str, Any]] = {}
+    for variant in variants(config):
+        found = by_arm.get((split, variant.key), [])
+        summary = summarise(found, seed=config.seed, ks=config.pass_at if variant.temperature > 0 else (1,))
+        if variant.headline:
+            entries[variant.arm] = _entry(summary.to_json(), found)
+        else:
+            label = "greedy" if variant.temperature == 0 else f"t{variant.temperature:g}"
+            entries[variant.arm][label] = summary.accuracy
+            entries[variant.arm][f"{label}_detail"] = _entry(summary.to_json(), found)
+    return entries
+
+
+def _entry(summary: dict[str, Any], facts: Sequence[Facts]) -> dict[str, Any]:
+    pairs = {
+        group: {"counts": counts, "entropy_bits": entropy_bits(counts)}
+        for group, counts in pair_counts(fact for fact in facts if fact.valid).items()
+        if counts
+    }
+    return {**summary, "families": by_group(facts, accuracy), "pairs": pairs}
+
+
+def _split(entries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    return {
+        **{name: entries.get(name) for name in HEADLINE},
+        "baselines": {name: entry for name, entry in entries.items() if name not in HEADLINE},
+    }
+
+
+def _families(main: Mapping[str, list[Facts]]) -> dict[str, dict[str, float | None]]:
+    values = {name: by_group(main.get(name, []), accuracy) for name in HEADLINE}
+    groups = sorted({group for found in values.values() for group in found})
+    return {group: {name: values[name].get(group) for name in HEADLINE} for group in groups}
+
+
+def _shared(
+    config: EvalConfig, main: Mapping[str, list[Facts]], shared: Collection[str]
+) -> dict[str, dict[str, Any]]:
+    """Every arm on the test questions whose words alone cannot decide."""
+    found = {}
+    for arm in config.arms:
+        facts = [fact for fact in main[arm] if fact.valid and fact.row_id in shared]
+        if facts:
+            ci95 = bootstrap_interval(facts, seed=config.seed)
+            found[arm] = {
+                "accuracy": accuracy(facts),
+                "n": len({fact.row_id for fact in facts}),
+                "ci95": ci95,
+            }
+    return found
+
+
+def _gain(config: EvalConfig, main: Mapping[str, list[Facts]]) -> dict[str, Any] | None:
+    """After minus before on the questions that both answered."""
+    found = paired_difference(main.get("before", []), main.get("after", []), seed=config.seed)
+    return None if found is None else {"difference": found[0], "ci95": list(found[1])}

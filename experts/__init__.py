@@ -1,0 +1,1 @@
+"""How an expert is called: pool, clients, tools, procedures, images, embedded programs."""

@@ -1,0 +1,131 @@
+"""One expert, ready to be asked: its backend, its limit of calls at once, its bounds and its prices."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from experts.cache import content_key
+from experts.clients.openai_backend import OpenAIExpertBackend
+from experts.clients.python_backend import PythonExpertBackend
+from experts.images import Picture
+from experts.outcome import ExpertFailure, ExpertReply, Outcome, Usage
+from experts.per_loop import PerLoop
+from experts.request import Backend, Request
+from experts.workers import Workers
+from registry.schema import Expert, OpenAIBackend
+
+
+@dataclass
+class Ledger:
+    """What one delegation has used so far; kept apart so that it survives a deadline."""
+
+    usage: Usage = field(default_factory=Usage)
+    attempts: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Write down what was done differently than asked, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+class Caller:
+    """Asks one expert. Safe to use from several event loops.
+
+    reasoning_tail_chars: how much of an expert's reasoning stands in for an answer that it did not write.
+    """
+
+    def __init__(
+        self,
+        expert: Expert,
+        workers: Workers,
+        *,
+        reasoning_tail_chars: int = 0,
+        backend: Backend | None = None,
+    ) -> None:
+        self.expert = expert
+        self._tail = reasoning_tail_chars
+        self._backend = backend or _backend(expert, workers)
+        self._turns = PerLoop(lambda: asyncio.Semaphore(expert.limits.max_concurrency))
+
+    @cached_property
+    def digest(self) -> str:
+        """What the expert's answers depend on beside the question."""
+        expert = self.expert
+        return content_key(
+            "expert",
+            expert.name,
+            expert.revision,
+            expert.backend.model_dump(mode="json", exclude={"replicas", "api_key_env"}),
+            expert.sampling.model_dump(mode="json"),
+            [expert.limits.max_images, expert.limits.max_output_tokens],
+        )
+
+    async def ask(
+        self, prompt: str, system: str | None, pictures: Sequence[Picture], ledger: Ledger
+    ) -> ExpertReply:
+        """The expert's reply. Raises ExpertFailure; what was used is in the ledger either way."""
+        limits = self.expert.limits
+        if len(pictures) > limits.max_images:
+            ledger.note(
+                f"{len(pictures)} pictures for {self.expert.name}, which takes {limits.max_images}: "
+                + (f"the first {limits.max_images} sent" if limits.max_images else "none sent")
+            )
+        request = Request(
+            prompt=prompt,
+            pictures=tuple(pictures[: limits.max_images]),
+            system=system,
+            sampling=self.expert.sampling,
+            timeout_s=limits.timeout_s,
+        )
+        try:
+            async with self._turns.get():
+                reply = await self._backend.ask(request)
+        except ExpertFailure as failure:
+            ledger.attempts += failure.attempts
+            ledger.usage += self._priced(failure.usage)
+            raise
+        reply = replace(reply, usage=self._priced(reply.usage))
+        ledger.attempts += reply.attempts
+        ledger.usage += reply.usage
+        return self._bounded(reply, ledger)
+
+    async def prepare(self) -> None:
+        """Load what the first call would load. Raises UserFault."""
+        prepare = getattr(self._backend, "prepare", None)
+        if prepare is not None:
+            await prepare()
+
+    async def aclose(self) -> None:
+        """Close the backend."""
+        await self._backend.aclose()
+
+    def _priced(self, usage: Usage) -> Usage:
+        price = self.expert.price
+        money = usage.prompt_tokens * price.input_per_mtok + usage.completion_tokens * price.output_per_mtok
+        return replace(usage, cost=usage.cost + money / 1_000_000)
+
+    def _bounded(self, reply: ExpertReply, ledger: Ledger) -> ExpertReply:
+        text = reply.text
+        if not text.strip() and reply.reasoning and self._tail:
+            text = reply.reasoning[-self._tail :]
+            ledger.note("the end of the expert's reasoning stands in for an empty answer")
+        # Lone surrogates cannot be written anywhere; a huge text must not reach a tokenizer.
+        encoded = text.encode("utf-8", "replace")
+        check_size(encoded, self.expert.limits.max_reply_bytes, ledger.attempts)
+        return replace(reply, text=encoded.decode("utf-8"))
+
+
+def check_size(encoded: bytes, limit: int, attempts: int = 1) -> None:
+    """Raises ExpertFailure(TOO_LONG) when a reply is larger than its limit in bytes."""
+    if len(encoded) > limit:
+        raise ExpertFailure(Outcome.TOO_LONG, f"the reply is larger than {limit} bytes", attempts=attempts)
+
+
+def _backend(expert: Expert, workers: Workers) -> Backend:
+    if isinstance(expert.backend, OpenAIBackend):
+        return OpenAIExpertBackend(expert.backend, expert.limits)
+    return PythonExpertBackend(expert.backend, workers)

@@ -1,0 +1,142 @@
+"""A bar chart read as a whole: each bar's label and value, from the bars and the texts in the picture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from experts.embedded.bars import Bar, BarRow, find_bars
+from experts.embedded.brief import TextBox
+from experts.embedded.numbers import parse_number
+
+_LABEL_ROOM = 40  # pixels from the base line within which labels begin
+_PRINTED_TRUST = 0.08  # of the longest bar: a printed number further off than this is not believed
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One bar as the chart says it; `value` is None where neither a printed number nor an axis gives one."""
+
+    label: str
+    value: float | None
+    length: float
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Value per pixel of bar length, counted from the base, and the value at the base."""
+
+    slope: float
+    offset: float
+
+    def at(self, length: float) -> float:
+        return self.slope * length + self.offset
+
+
+def read_chart(rgb: np.ndarray, texts: Sequence[TextBox]) -> list[Reading] | None:
+    """All bars from left to right or top to bottom; None where the picture is not a bar chart."""
+    row = find_bars(rgb)
+    if row is None:
+        return None
+    pieces = [piece for text in texts for piece in _split(text)]
+    numbers = [(value, piece) for piece in pieces if (value := parse_number(piece.text)) is not None]
+    names = [piece for piece in pieces if parse_number(piece.text) is None]
+    axis = find_axis(row, numbers)
+    longest = max(bar.length for bar in row.bars)
+    return [
+        Reading(_label(row, bar, names), _value(row, bar, numbers, axis, longest), bar.length)
+        for bar in row.bars
+    ]
+
+
+def find_axis(row: BarRow, numbers: Sequence[tuple[float, TextBox]]) -> Axis | None:
+    """The value axis from its tick labels: the line through most of them, then least squares over those."""
+    ticks = [(_length_at(row, text), value) for value, text in numbers if _beside_bars(row, text)]
+    best: list[tuple[float, float]] = []
+    for (one, low), (two, high) in combinations(ticks, 2):
+        if abs(one - two) < 5 or low == high:
+            continue
+        slope = (high - low) / (two - one)
+        agreeing = [(at, value) for at, value in ticks if abs((value - low) / slope + one - at) < 4]
+        if slope > 0 and len(agreeing) > len(best):
+            best = agreeing
+    if len(best) < 2:
+        return None
+    slope, offset = np.polyfit([at for at, _ in best], [value for _, value in best], 1)
+    # Bars nearly always start at zero; then the offset is reading noise.
+    return Axis(float(slope), 0.0 if abs(offset) < 4 * slope else float(offset))
+
+
+def _length_at(row: BarRow, text: TextBox) -> float:
+    """How long a bar would be that ends at the text's middle."""
+    x, y = text.centre
+    return row.base - y if row.upright else x - row.base
+
+
+def _beside_bars(row: BarRow, text: TextBox) -> bool:
+    """Whether a number stands where tick labels stand: left of upright bars, below lying ones."""
+    if row.upright:
+        return text.x1 <= row.bars[0].low + 3 and text.centre[1] < row.base + 14
+    return text.y0 >= row.bars[-1].high - 3
+
+
+def _value(
+    row: BarRow, bar: Bar, numbers: Sequence[tuple[float, TextBox]], axis: Axis | None, longest: float
+) -> float | None:
+    """The number printed at the bar's end when the axis does not contradict it, else what the axis says."""
+    measured = axis.at(bar.length) if axis else None
+    printed = [
+        (distance, value) for value, text in numbers if (distance := _from_end(row, bar, text)) is not None
+    ]
+    if printed:
+        value = min(printed)[1]
+        if measured is None or axis is None or abs(value - measured) <= _PRINTED_TRUST * axis.slope * longest:
+            return value
+    return measured
+
+
+def _from_end(row: BarRow, bar: Bar, text: TextBox) -> float | None:
+    """Distance of a number from the bar's end where it could be printed there, else None."""
+    x, y = text.centre
+    reach = 0.3 * bar.thickness + 4
+    across, gap = (x, bar.end - text.y1) if row.upright else (y, text.x0 - bar.end)
+    within = bar.low - reach < across < bar.high + reach
+    return abs(gap) if within and -8 < gap < 26 else None
+
+
+def _label(row: BarRow, bar: Bar, names: Sequence[TextBox]) -> str:
+    """The texts under (or left of) the bar, joined in reading order."""
+    low, high = bar.middle - row.pitch / 2, bar.middle + row.pitch / 2
+    if row.upright:
+        mine = [t for t in names if row.base - 4 < t.y0 < row.base + _LABEL_ROOM and low < t.centre[0] < high]
+    else:
+        mine = [t for t in names if t.x1 < row.base + 5 and low < t.centre[1] < high]
+    ordered = sorted(mine, key=lambda text: (round(text.y0 / 8), text.x0))
+    return _tidy(" ".join(text.text for text in ordered))
+
+
+def _tidy(label: str) -> str:
+    """Undo the commonest slips of character recognition inside a word of letters: 0 for o, 1 for l."""
+    return re.sub(
+        r"(?<=[A-Za-z])[01](?=[a-z]|\b)", lambda match: "o" if match[0] == "0" else "l", label.strip(" .,'-_")
+    )
+
+
+def _split(text: TextBox) -> list[TextBox]:
+    """A box for each word of a text, shared out by letters: neighbours' labels are often read as one."""
+    parts = text.text.split()
+    if len(parts) < 2 or text.x1 - text.x0 < 1.5 * text.height or parse_number(text.text) is not None:
+        return [text]
+    width = (text.x1 - text.x0) / max(len(text.text), 1)
+    boxes, at = [], 0
+    for part in parts:
+        at = text.text.index(part, at)
+        boxes.append(
+            TextBox(part, text.x0 + at * width, text.y0, text.x0 + (at + len(part)) * width, text.y1)
+        )
+        at += len(part)
+    return boxes

@@ -1,0 +1,169 @@
+"""`maestro evaluate`: run an evaluation, resume it, and write its results and report.
+
+    maestro evaluate configs/eval/embedded.yaml
+    maestro evaluate configs/eval/embedded.yaml training=runs/demo --run runs/demo rows.test=120
+    maestro evaluate configs/eval/embedded.yaml --limit 24 --json
+
+Stopped at any point, the same command goes on where it was. Faults are raised as `UserFault`; the application
+prints them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from eval.run import Evaluation
+
+TOO_MANY_ERRORS = 1
+
+
+def evaluate(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="For example configs/eval/embedded.yaml.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Laid over the file: rows.test=60"),
+    ] = None,
+    registry: Annotated[
+        list[Path] | None,
+        typer.Option("--registry", metavar="PATH", help="A YAML file or a folder of them; may be repeated."),
+    ] = None,
+    run: Annotated[Path | None, typer.Option("--run", metavar="DIR", help="Folder of the results.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="First N rows of each split.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Instead of the file's seed.")] = None,
+    retry_errors: Annotated[
+        bool,
+        typer.Option("--retry-errors", help="Repeat what an infrastructure failure ended."),
+    ] = False,
+    fail_on_error: Annotated[
+        float | None,
+        typer.Option("--fail-on-error", min=0, max=1, help="Exit code 1 above this share of such failures."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Measure policies and baselines on a benchmark; accuracy, tokens, latency, report.html. Resumable."""
+    from eval.config import load_eval_config
+    from eval.run import evaluate as run_evaluation
+    from registry.registry import Registry
+
+    asked = [*(overrides or ()), *([] if seed is None else [f"seed={seed}"])]
+    settings = load_eval_config(config, asked)
+    loaded = Registry.load(*registry or ())
+    folder = run or settings.run
+    console = Console(stderr=True, quiet=as_json)
+    with progress_display(console) as progress:
+        done = asyncio.run(
+            run_evaluation(
+                settings,
+                loaded,
+                folder,
+                limit=limit,
+                retry_errors=retry_errors,
+                start_phase=phases(progress),
+            )
+        )
+    if as_json:
+        paths = {"results": str(done.outputs.results_path), "report": str(done.outputs.report_path)}
+        typer.echo(json.dumps({**done.results, "run": str(folder), "files": paths}, ensure_ascii=False))
+    else:
+        _tell(done)
+    errors, total = done.results["errors"], done.results["trajectories"]
+    if fail_on_error is not None and errors > fail_on_error * total:
+        console.print(f"[red]{errors} of {total} trajectories ended in an infrastructure failure")
+        raise typer.Exit(TOO_MANY_ERRORS)
+
+
+def phases(progress: Progress) -> Callable[[str, int], Callable[[], None]]:
+    """One line of the progress display for each phase, with rate and remaining time."""
+
+    def start(name: str, steps: int) -> Callable[[], None]:
+        line = progress.add_task(name, total=steps)
+        return lambda: progress.advance(line)
+
+    return start
+
+
+class _Rate(ProgressColumn):
+    """Steps a second."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:.1f}/s", style="dim")
+
+
+def progress_display(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description:<24}", markup=False),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        console=console,
+    )
+
+
+def _tell(done: Evaluation) -> None:
+    console, results = Console(), done.results
+    if done.repaired_bytes:
+        console.print(f"The journal ended in half a line ({done.repaired_bytes} bytes); that row ran again.")
+    console.print(_table(results))
+    gain = results.get("gain")
+    if gain:
+        low, high = gain["ci95"]
+        interval = f"95 %: {100 * low:.1f} to {100 * high:.1f}"
+        console.print(f"after - before: {100 * gain['difference']:+.1f} points ({interval})")
+    if results["errors"]:
+        share = f"{results['errors']} of {results['trajectories']} trajectories"
+        console.print(f"[yellow]{share} ended in an infrastructure failure; they count neither as right nor")
+        console.print("[yellow]as wrong. --retry-errors repeats them.")
+    console.print(f"results  {done.outputs.results_path}", highlight=False)
+    console.print(f"report   {done.outputs.report_path}", highlight=False)
+
+
+def _table(results: Mapping[str, Any]) -> Table:
+    title = f"{results['benchmark']}: {results['rows']['test']} test questions, seed {results['seed']}"
+    table = Table(title=title, box=None, padding=(0, 0, 0, 1))
+    table.add_column("arm", no_wrap=True)
+    for name in ("acc.", "95 %", "greedy", "unseen", "n", "err.", "malf.", "calls", "p50 s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    unseen = results.get("unseen") or {}
+    beside = {name: unseen.get(name) for name in ("before", "after")} | dict(unseen.get("baselines") or {})
+    named = [(name, results[name]) for name in ("before", "after") if results.get(name)]
+    for name, entry in [*named, *results["baselines"].items()]:
+        low, high = entry["ci95"] or (None, None)
+        table.add_row(
+            name,
+            _number(entry["accuracy"], 3),
+            "" if low is None else f"{low:.2f}-{high:.2f}",
+            _number(entry["greedy"], 3) if "greedy" in entry else "",
+            _number((beside.get(name) or {}).get("accuracy"), 3),
+            str(entry["n"]),
+            str(entry["errors"]),
+            _number(entry["malformed_rate"], 3),
+            _number(entry["calls"], 2),
+            _number(entry["latency_s"]["p50"], 2),
+            style="bold" if name == "after" else None,
+        )
+    return table
+
+
+def _number(value: float | None, places: int) -> str:
+    return "-" if value is None else f"{value:.{places}f}"

@@ -1,0 +1,1 @@
+"""Who decides: protocol, episodes, policies, runner, trajectories."""

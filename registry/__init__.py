@@ -1,0 +1,1 @@
+"""What can be called: experts, two-tier skills and tools, from YAML."""

@@ -1,0 +1,112 @@
+"""Doubles for the evaluation's tests: trajectories in JSON form, and facts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eval.facts import Facts, facts_of
+
+MakeTrajectory = Callable[..., dict[str, Any]]
+MakeFacts = Callable[..., Facts]
+
+
+def make_trajectory(
+    row_id: str = "row-0",
+    *,
+    sample: int = 0,
+    group: str = "bar_value",
+    question: str = "How tall is Kalomi?",
+    query: str | None = None,
+    pair: tuple[str, str] = ("Chart-Reader", "Chart_Problem_Solver"),
+    answer: str | None = "42",
+    gold: str = "42",
+    valid: bool = True,
+    malformed: int = 0,
+    observation: str = "42",
+    latency_s: float = 1.0,
+    policy: str = "double",
+) -> dict[str, Any]:
+    """One call, then an answer; ``malformed`` malformed turns before it."""
+    query = question if query is None else query
+    expert, skill = pair
+    broken = {
+        "text": "<search> nonsense </search>",
+        "action": {"type": "malformed", "kind": "no_separator", "detail": "no @@"},
+        "prompt_tokens": 10,
+        "completion_tokens": 3,
+        "observation": None,
+    }
+    call = {
+        "text": f"<search> {expert}@@{skill}: {query} </search>",
+        "action": {"type": "search", "expert": expert, "skill": skill, "query": query},
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "observation": {
+            "text": observation,
+            "outcome": "ok" if valid else "unavailable",
+            "expert": expert,
+            "skill": skill,
+            "subskill": "bars",
+            "reason": "keyword:tall",
+            "latency_s": 0.01,
+            "cached": False,
+            "error": None if valid else "connection refused",
+            "usage": {"prompt_tokens": 100, "completion_tokens": 2, "cost": 0.0, "calls": 1},
+        },
+    }
+    final = {
+        "text": f"<answer> {answer} </answer>",
+        "action": {"type": "answer", "text": answer},
+        "prompt_tokens": 20,
+        "completion_tokens": 4,
+        "observation": None,
+    }
+    turns = [broken] * malformed + [call] + ([final] if answer is not None else [])
+    return {
+        "version": 1,
+        "id": f"{row_id}/{sample}",
+        "row_id": row_id,
+        "benchmark": "embedded",
+        "group": group,
+        "question": question,
+        "answer": answer,
+        "choices": None,
+        "ground_truth": gold,
+        "pictures": [{"sha256": "ab" * 32, "width": 64, "height": 64}],
+        "policy": policy,
+        "seed": 0,
+        "sample": sample,
+        "turns": turns,
+        "stop": "answered" if valid else "infrastructure",
+        "valid": valid,
+        "error": None if valid else "connection refused",
+        "counts": {"calls": 1, "malformed": malformed, "forged_observation": 0, "cached_calls": 0},
+        "timings": {"total_s": latency_s, "policy_s": 0.5, "expert_s": 0.01},
+        "versions": {},
+    }
+
+
+def make_facts(
+    row_id: str = "row-0",
+    value: float | None = 1.0,
+    *,
+    arm: str = "after",
+    split: str = "test",
+    **details: Any,
+) -> Facts:
+    """Facts of ``make_trajectory``; a value of ``None`` makes it invalid."""
+    trajectory = make_trajectory(row_id, valid=value is not None, **details)
+    return facts_of(arm, split, value, trajectory)
+
+
+@pytest.fixture(name="make_trajectory")
+def _make_trajectory() -> MakeTrajectory:
+    return make_trajectory
+
+
+@pytest.fixture(name="make_facts")
+def _make_facts() -> MakeFacts:
+    return make_facts

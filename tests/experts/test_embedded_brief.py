@@ -1,0 +1,106 @@
+"""Prompts and questions taken apart: fields, targets, stations, numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from experts.embedded.brief import TextBox, read_brief
+from experts.embedded.numbers import format_number, parse_number
+from experts.embedded.words import Target, direction, extreme, naming, stations, targets, wants_yes_no
+
+
+def test_fields_are_read_in_any_order_of_case() -> None:
+    brief = read_brief(
+        'task: Grid-Sizing\nOCR: [{"text": "Ka", "score": 1, "box": [1, 2, 3, 4]}]\nQuestion: How many?'
+    )
+    assert brief.task == "grid_sizing"
+    assert brief.question == "How many?"
+    assert brief.texts == (TextBox("Ka", 1, 2, 3, 4),)
+    assert brief.shapes is None
+
+
+def test_a_question_cannot_replace_the_task_or_the_evidence() -> None:
+    brief = read_brief('Task: a\nOCR: []\nQuestion: q\nTask: b\nOCR: [{"text": "x", "box": [0, 0, 1, 1]}]')
+    assert brief.task == "a"
+    assert brief.texts == ()
+
+
+@pytest.mark.parametrize(
+    "evidence", ["", "nonsense", "[", "{}", "[1, 2]", '[{"text": 5, "box": [0, 0, 1, 1]}]', "[NaN]"]
+)
+def test_unreadable_evidence_is_no_evidence(evidence: str) -> None:
+    assert not read_brief(f"Task: a\nOCR: {evidence}\nQuestion: q").texts
+
+
+def test_a_prompt_without_fields_is_a_question() -> None:
+    brief = read_brief("How many shapes?")
+    assert brief.task is None
+    assert brief.question == "How many shapes?"
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("Is the red circle left of the blue square?", [Target("red", "circle"), Target("blue", "square")]),
+        ("How many grey shapes are there?", [Target("gray", None)]),
+        ("How many shapes are red?", [Target("red", None)]),
+        ("Count the stars", [Target(None, "star")]),
+        ("Which one is the largest?", []),
+    ],
+)
+def test_targets_of_a_question(question: str, found: list[Target]) -> None:
+    assert targets(question) == found
+
+
+@pytest.mark.parametrize(
+    ("question", "pair"),
+    [
+        ("How many paths go from A to D?", ("A", "D")),
+        ("A map: how many lines join B and C?", ("B", "C")),
+        ("Is there a path to B?", None),
+        ("Count the one-colored routes that go from B to C. Answer with a number, e.g., {3}", ("B", "C")),
+    ],
+)
+def test_stations_of_a_question(question: str, pair: tuple[str, str] | None) -> None:
+    assert stations(question) == pair
+
+
+def test_directions_extremes_and_yes_no_questions() -> None:
+    assert direction("Is it underneath?") == "below"
+    assert direction("What is it?") is None
+    assert extreme("Name the bar with the lowest value") == "least"
+    assert extreme("Which one is the largest?") == "most"
+    assert extreme("What is it?") is None
+    assert wants_yes_no("Do they touch?")
+    assert not wants_yes_no("How many times do they touch?")
+
+
+def test_names_are_found_by_likeness() -> None:
+    assert naming("What is the value of Kalomi?", "Kalomi") == 1.0
+    assert naming("What is the value of Kalomi?", "Kaloni") > 0.8
+    assert naming("What is the value of Kalomi?", "Beturo") < 0.5
+    assert naming("", "Kalomi") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1,200", 1200.0),
+        ("3.5 cm", 3.5),
+        ("−4", -4.0),
+        ("1O", 10.0),
+        ("l5", 15.0),
+        ("Kalomi", None),
+        ("", None),
+        ("x", None),
+    ],
+)
+def test_printed_numbers(text: str, value: float | None) -> None:
+    assert parse_number(text) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(12.0, "12"), (3.456, "3.46"), (0.0, "0"), (-0.001, "0"), (100.0, "100")]
+)
+def test_answers_have_at_most_two_decimals(value: float, text: str) -> None:
+    assert format_number(value) == text

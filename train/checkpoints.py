@@ -1,0 +1,67 @@
+"""verl's checkpoints on disk: which are complete, which is newest, and how one becomes a Hugging Face folder.
+
+verl writes `global_step_N/{actor,data.pt}` and then the number into a tracker file. A kill between the two, or in the
+middle of the tracker, must not cost the run: the tracker is rewritten from what is complete.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+TRACKER = "latest_checkpointed_iteration.txt"
+
+
+def is_complete(folder: Path) -> bool:
+    """Model, optimiser, extra state (scheduler, RNG) and data position are there and not empty."""
+    actor = folder / "actor"
+    parts = [folder / "data.pt", *actor.glob("model_world_size_*_rank_0.pt"), *actor.glob("optim_world_size_*_rank_0.pt"),
+             *actor.glob("extra_state_world_size_*_rank_0.pt")]  # fmt: skip
+    return len(parts) >= 4 and all(part.is_file() and part.stat().st_size > 0 for part in parts)
+
+
+def complete_steps(folder: Path) -> list[int]:
+    """Steps of the complete checkpoints in `folder`, ascending."""
+    if not folder.is_dir():
+        return []
+    steps = []
+    for child in folder.iterdir():
+        match = re.fullmatch(r"global_step_(\d+)", child.name)
+        if match and is_complete(child):
+            steps.append(int(match[1]))
+    return sorted(steps)
+
+
+def repair_tracker(folder: Path) -> int:
+    """Point verl's tracker at the newest complete checkpoint; returns its step, 0 where there is none."""
+    steps = complete_steps(folder)
+    tracker = folder / TRACKER
+    if not steps:
+        tracker.unlink(missing_ok=True)
+        return 0
+    tracked = tracker.read_text().strip() if tracker.exists() else ""
+    if tracked.isdigit() and int(tracked) in steps:
+        return int(tracked)  # verl finished writing this one
+    partial = tracker.with_suffix(".partial")
+    partial.write_text(str(steps[-1]))
+    os.replace(partial, tracker)
+    return steps[-1]
+
+
+def export(folder: Path, step: int, out: Path, processor_from: Path) -> None:
+    """Write the model of checkpoint `step` with its processor to `out` (complete or not at all).
+
+    Raises FileNotFoundError when the checkpoint holds no Hugging Face weights.
+    """
+    source = folder / f"global_step_{step}" / "actor" / "huggingface"
+    if not list(source.glob("*.safetensors")):
+        raise FileNotFoundError(f"{source} holds no weights")
+    partial = out.with_name(out.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(processor_from, partial, ignore=shutil.ignore_patterns("*.safetensors*", "*.bin"))
+    for weights in source.glob("*.safetensors*"):
+        shutil.copy2(weights, partial / weights.name)
+    shutil.rmtree(out, ignore_errors=True)
+    partial.rename(out)

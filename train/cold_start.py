@@ -1,0 +1,131 @@
+"""Cold start: supervised learning of the protocol on demonstrations, in plain torch.
+
+One idea: everything the policy learns here is how to speak (a call that copies the question, an answer that copies the
+observation) and to see what kind of picture lies before it; which expert-skill pair to choose is left to RL.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experts.images import Picture
+from orchestrator.encoding import PromptEncoder
+from orchestrator.task import Task
+from train.config import ColdStartSection
+from train.demonstrations import Demonstration
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    ids: list[int]
+    learned: list[bool]
+    picture: str
+
+
+def run_cold_start(
+    blank: Path,
+    out: Path,
+    calls: Sequence[Demonstration],
+    captions: Sequence[Demonstration],
+    config: ColdStartSection,
+    *,
+    seed: int,
+    log: Path,
+    on_step: Callable[[int, float], None] | None = None,
+) -> float:
+    """Train the policy in folder `blank` on `calls` and `captions`, write it to `out`; returns the last loss (nats a token).
+
+    `out` appears complete or not at all. `on_step(step, loss)` is called after every step; `log` gets one JSON line
+    every 20 steps.
+    """
+    import torch
+    from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
+
+    torch.manual_seed(seed)
+    rng = random.Random(seed)
+    processor: Any = AutoProcessor.from_pretrained(blank)
+    encoder = PromptEncoder(processor)
+    model = Qwen3VLForConditionalGeneration.from_pretrained(blank, dtype=torch.float32, attn_implementation="sdpa")
+    model.train()
+    pictures = {d.picture.sha256: d.picture for d in (*calls, *captions)}
+    encoded_calls = [_encode(encoder, processor.tokenizer, d) for d in calls]
+    encoded_captions = [_encode(encoder, processor.tokenizer, d) for d in captions]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=config.rate, weight_decay=0.01)
+    share = round(config.batch * config.caption_share)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    loss_sum, started, last = 0.0, time.monotonic(), 0.0
+    with log.open("w", encoding="utf-8") as journal:
+        for step in range(1, config.steps + 1):
+            for group in optimizer.param_groups:
+                group["lr"] = config.rate * _schedule(step, config.steps)
+            batch = rng.choices(encoded_calls, k=config.batch - share) + rng.choices(encoded_captions, k=share)
+            loss = _loss(model, encoder, batch, pictures, processor.tokenizer.pad_token_id)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            last = loss.item()
+            loss_sum += last
+            if on_step:
+                on_step(step, last)
+            if step % 20 == 0 or step == config.steps:
+                record = {"step": step, "loss": round(loss_sum / 20, 5), "seconds": round(time.monotonic() - started, 1)}
+                journal.write(json.dumps(record) + "\n")
+                journal.flush()
+                loss_sum = 0.0
+    partial = out.with_name(out.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    model.save_pretrained(partial)
+    processor.save_pretrained(partial)
+    shutil.rmtree(out, ignore_errors=True)
+    partial.rename(out)
+    return last
+
+
+def _schedule(step: int, steps: int) -> float:
+    """Warm-up over 30 steps, flat, then down to a tenth over the last third."""
+    warm = min(1.0, step / 30)
+    tail = steps * 0.3
+    return warm * (1.0 if step < steps * 0.7 else max(0.1, (steps - step) / tail))
+
+
+def _encode(encoder: PromptEncoder, tokenizer: Any, demonstration: Demonstration) -> _Encoded:
+    task = Task("demonstration", "", "", demonstration.question, (demonstration.picture,))
+    prompt = encoder.encode_task(task).ids
+    ids, learned = list(prompt), [False] * len(prompt)
+    for text, is_learned in demonstration.pieces:
+        piece = tokenizer.encode(text, add_special_tokens=False)
+        ids += piece
+        learned += [is_learned] * len(piece)
+    return _Encoded(ids, learned, demonstration.picture.sha256)
+
+
+def _loss(model: Any, encoder: PromptEncoder, batch: Sequence[_Encoded], pictures: dict[str, Picture], pad: int) -> Any:
+    """Mean cross-entropy over learned tokens of a right-padded batch [B, L]."""
+    import torch
+
+    length = max(len(row.ids) for row in batch)
+    ids = torch.full((len(batch), length), pad, dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    labels = torch.full_like(ids, -100)
+    for i, row in enumerate(batch):
+        n = len(row.ids)
+        ids[i, :n] = torch.tensor(row.ids)
+        mask[i, :n] = 1
+        labels[i, :n] = torch.where(torch.tensor(row.learned), ids[i, :n], -100)
+    vision = [encoder.vision(pictures[row.picture]) for row in batch]
+    logits = model(
+        input_ids=ids,
+        attention_mask=mask,
+        mm_token_type_ids=(ids == encoder.image_token_id).long(),
+        pixel_values=torch.cat([v["pixel_values"] for v in vision]),
+        image_grid_thw=torch.cat([v["image_grid_thw"] for v in vision]),
+    ).logits
+    return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())

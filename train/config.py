@@ -1,0 +1,194 @@
+"""The training config: one YAML file, strict, every field with its meaning.
+
+One idea: a field exists because something reads it, and impossible combinations are refused before anything starts.
+`describe()` prints every field with its value and meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from registry.errors import UserFault
+from registry.names import nearest
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataSection(_Section):
+    """Where the rows come from."""
+
+    benchmark: str = Field("embedded", description="benchmark whose generator writes the rows")
+    train_rows: int = Field(1536, ge=1, description="rows of the training split")
+    validation_rows: int = Field(120, ge=1, description="rows of the validation split")
+    train_files: tuple[str, ...] = Field((), description="verl parquet files to use instead of the generator")
+    validation_files: tuple[str, ...] = Field((), description="verl parquet files to use instead of the generator")
+
+
+class ProtocolSection(_Section):
+    """How an episode runs; all lengths are tokens."""
+
+    horizon: int = Field(4, ge=1, description="delegations an episode (T, paper 4.1)")
+    max_prompt_tokens: int = Field(128, ge=1, description="question, image and system prompt together")
+    max_turn_tokens: int = Field(48, ge=1, description="one policy turn")
+    max_observation_tokens: int = Field(32, ge=4, description="one observation, tags included")
+    max_trajectory_tokens: int = Field(160, ge=8, description="everything after the prompt")
+    malformed_turns: int = Field(0, ge=0, description="malformed turns answered with a hint before the episode ends")
+    prompt_style: Literal["none", "compact", "full"] = Field("none", description="system prompt from the registry")
+    episode_seconds: float = Field(60.0, gt=0, description="deadline of one episode")
+    turn_seconds: float = Field(30.0, gt=0, description="deadline of one policy turn and of one delegation")
+
+
+class ColdStartSection(_Section):
+    """Supervised learning of the protocol from a weak, noisy keyword router (embedded tier)."""
+
+    steps: int = Field(600, ge=1, description="optimiser steps")
+    batch: int = Field(48, ge=1, description="demonstrations a step")
+    rate: float = Field(2e-3, gt=0, description="peak learning rate")
+    router_temperature: float = Field(1.0, gt=0, description="noise of the keyword router that is imitated")
+    caption_share: float = Field(0.25, ge=0, lt=1, description="share of a batch that names the kind of picture instead")
+    demonstrations: int = Field(1200, ge=1, description="rows whose router rollouts are demonstrated")
+    vocabulary: int = Field(768, ge=300, description="learned tokens of the tiny tokenizer")
+
+
+class GrpoSection(_Section):
+    """Group-relative policy optimisation (paper 3.3, D.4)."""
+
+    steps: int = Field(160, ge=1, description="update steps")
+    prompts: int = Field(16, ge=1, description="prompts a step")
+    samples: int = Field(8, ge=2, description="trajectories a prompt: the group size G")
+    rate: float = Field(1e-4, gt=0, description="learning rate, constant")
+    weight_decay: float = Field(0.01, ge=0, description="AdamW weight decay")
+    clip_low: float = Field(0.2, gt=0, description="lower clip of the probability ratio")
+    clip_high: float = Field(0.2, gt=0, description="upper clip of the probability ratio")
+    entropy: float = Field(0.0, ge=0, description="entropy bonus")
+    temperature: float = Field(1.0, gt=0, description="sampling temperature of rollouts")
+    micro_tokens: int = Field(8192, ge=128, description="tokens a forward pass of the actor")
+    max_gap: float = Field(1e-4, gt=0, description="largest |p_actor - p_rollout| before the run warns")
+
+
+class CheckpointSection(_Section):
+    """What is kept, and when it is measured."""
+
+    every: int = Field(20, ge=1, description="steps between checkpoints")
+    keep: int = Field(2, ge=1, description="checkpoints kept")
+    validate_every: int = Field(40, ge=0, description="steps between validations; 0 = only at the end")
+
+
+class TrainConfig(_Section):
+    """One training run."""
+
+    name: str = Field("embedded", description="name of the run in logs")
+    run: Path = Field(Path("runs/embedded"), description="folder of the run")
+    seed: int = Field(0, ge=0, description="seed of rows, weights, order and sampling")
+    registry: tuple[str, ...] = Field((), description="registry files or folders; empty = the embedded registry")
+    platform: Literal["cpu", "cuda"] = Field("cpu", description="what the actor and the rollout run on")
+    policy: str | None = Field(None, description="Hugging Face folder to start from; none = build the tiny Qwen3-VL")
+    resume: Literal["auto", "never"] = Field("auto", description="auto: go on from the newest checkpoint")
+    data: DataSection = DataSection()  # type: ignore[call-arg]
+    protocol: ProtocolSection = ProtocolSection()  # type: ignore[call-arg]
+    cold_start: ColdStartSection = ColdStartSection()  # type: ignore[call-arg]
+    grpo: GrpoSection = GrpoSection()  # type: ignore[call-arg]
+    checkpoint: CheckpointSection = CheckpointSection()  # type: ignore[call-arg]
+    verl: dict[str, Any] = Field(default_factory=dict, description="further verl settings, dotted key to value")
+
+    @model_validator(mode="after")
+    def _sums(self) -> TrainConfig:
+        p = self.protocol
+        if p.max_observation_tokens + p.max_turn_tokens > p.max_trajectory_tokens:
+            raise ValueError(
+                f"protocol: one turn ({p.max_turn_tokens}) and one observation ({p.max_observation_tokens}) make "
+                f"{p.max_turn_tokens + p.max_observation_tokens} tokens, more than max_trajectory_tokens "
+                f"({p.max_trajectory_tokens})"
+            )
+        if not self.data.train_files and self.data.train_rows < self.grpo.prompts:
+            raise ValueError(
+                f"data: train_rows ({self.data.train_rows}) must hold at least one step of grpo.prompts ({self.grpo.prompts})"
+            )
+        return self
+
+
+def load_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
+    """Read `path` and apply `key.sub=value` overrides. Raises UserFault naming the file, the key and the nearest key."""
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise UserFault(f"cannot read the config: {error.strerror}", where=str(path), fix="check the path") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserFault(f"not valid YAML: {error}", where=str(path), fix="mend the line named above") from error
+    if not isinstance(raw, dict):
+        raise UserFault("the config must be a mapping of keys to values", where=str(path), fix="see configs/train/")
+    for item in overrides:
+        _override(raw, item)
+    try:
+        return TrainConfig(**raw)
+    except ValidationError as error:
+        raise UserFault(_explain(error), where=str(path), fix="`maestro train --explain CONFIG` lists every key") from error
+
+
+def _override(raw: dict[str, Any], item: str) -> None:
+    key, sign, value = item.partition("=")
+    if not sign or not key:
+        raise UserFault(f"override {item!r} is not key=value", fix="for example grpo.steps=40")
+    if key.startswith("verl."):
+        raw.setdefault("verl", {})[key[len("verl."):]] = yaml.safe_load(value)
+        return
+    node = raw
+    *parents, last = key.split(".")
+    for part in parents:
+        node = node.setdefault(part, {})
+        if not isinstance(node, dict):
+            raise UserFault(f"override {item!r}: {part!r} holds a value, not a section", fix="check the key")
+    try:
+        node[last] = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise UserFault(f"override {item!r}: the value is not valid YAML", fix="quote it") from error
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for fault in error.errors():
+        key = ".".join(str(part) for part in fault["loc"])
+        text = fault["msg"].removeprefix("Value error, ")
+        if fault["type"] == "extra_forbidden":
+            near = nearest(str(fault["loc"][-1]), _keys(fault["loc"][:-1]))
+            text = "unknown key" + (f" (did you mean {near[0]!r}?)" if near else "")
+        lines.append(f"{key}: {text}" if key else text)
+    return "; ".join(lines)
+
+
+def _keys(location: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] = TrainConfig
+    for part in location:
+        annotation = model.model_fields[str(part)].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            model = annotation
+        else:
+            return []
+    return list(model.model_fields)
+
+
+def describe(config: TrainConfig) -> list[tuple[str, str, str]]:
+    """Every key with its value and meaning, in order: (dotted key, value, meaning)."""
+    rows: list[tuple[str, str, str]] = []
+
+    def walk(section: BaseModel, prefix: str) -> None:
+        for name, field in type(section).model_fields.items():
+            value = getattr(section, name)
+            if isinstance(value, BaseModel):
+                walk(value, f"{prefix}{name}.")
+                continue
+            choices = [str(c) for c in get_args(field.annotation)] if isinstance(value, str) else []
+            meaning = field.description or ""
+            if choices and all(c.isalpha() for c in choices):
+                meaning += f" ({' | '.join(choices)})"
+            rows.append((prefix + name, str(value), meaning))
+
+    walk(config, "")
+    return rows

@@ -1,0 +1,93 @@
+"""The policy as verl's rollout engine serves it: ids in, ids out.
+
+One idea: prompts are encoded by the same `PromptEncoder` that evaluation uses, so that training and use see the same
+ids and pixels; what a row's prompt looks like is worked out once a process, not once a rollout.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Any
+
+from orchestrator.encoding import EncodedPrompt, PromptEncoder
+from orchestrator.episode import Episode
+from orchestrator.policy import InfrastructureError, PolicyTurn
+from orchestrator.task import Task
+from orchestrator.tokens import Tokenizer
+
+
+class PromptCache:
+    """Encoded prompts by row id, the least recently used one dropped first."""
+
+    def __init__(self, size: int = 1024) -> None:
+        self._size = size
+        self._prompts: OrderedDict[str, EncodedPrompt] = OrderedDict()
+
+    def get(self, task: Task, encoder: PromptEncoder, system: str | None) -> EncodedPrompt:
+        if task.row_id in self._prompts:
+            self._prompts.move_to_end(task.row_id)
+            return self._prompts[task.row_id]
+        prompt = self._prompts[task.row_id] = encoder.encode_task(task, system)
+        if len(self._prompts) > self._size:
+            self._prompts.popitem(last=False)
+        return prompt
+
+
+class EnginePolicy:
+    """One rollout's view of verl's server manager (a `TokenPolicy`)."""
+
+    name = "policy"
+
+    def __init__(
+        self, server: Any, encoder: PromptEncoder, prompts: PromptCache, system: str | None, sampling: dict[str, Any], request: str
+    ) -> None:
+        self._server = server
+        self._encoder = encoder
+        self._prompts = prompts
+        self._system = system
+        self._sampling = sampling
+        self._request = request
+        self.engine_fields: dict[str, Any] = {}  # verl's bookkeeping of weight versions, passed back with the rollout
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._encoder.tokenizer
+
+    async def prompt_ids(self, task: Task) -> tuple[int, ...]:
+        return self._prompts.get(task, self._encoder, self._system).ids
+
+    async def act(self, episode: Episode, *, seed: int) -> PolicyTurn:
+        prompt = self._prompts.get(episode.task, self._encoder, self._system)
+        ids = [*prompt.ids, *(episode.response_ids or ())]
+        started = time.monotonic()
+        sampling = self._sampling | {
+            "max_tokens": episode.next_max_tokens,
+            "stop_token_ids": list(self._encoder.stop_ids),
+            "seed": seed,
+            "detokenize": False,
+        }
+        try:
+            output = await self._server.generate(
+                request_id=self._request, prompt_ids=ids, sampling_params=sampling, image_data=list(prompt.images) or None
+            )
+        except Exception as error:
+            raise InfrastructureError(f"rollout engine: {type(error).__name__}: {error}") from error
+        if output.stop_reason == "aborted":
+            raise InfrastructureError("rollout engine: the request was aborted")
+        for key, value in output.extra_fields.items():
+            self.engine_fields[key] = value
+        sampled = tuple(output.token_ids)
+        stopped = bool(sampled) and sampled[-1] in self._encoder.stop_ids
+        return PolicyTurn(
+            text=self._encoder.tokenizer.decode(sampled),
+            token_ids=sampled,
+            logprobs=tuple(output.log_probs) if output.log_probs else None,
+            finish_reason="stop" if stopped else "length",
+            latency_s=time.monotonic() - started,
+            prompt_tokens=len(ids),
+            completion_tokens=len(sampled),
+        )
+
+    async def aclose(self) -> None:
+        """The server is verl's; nothing to close."""

@@ -1,0 +1,156 @@
+"""GRPO through verl: write the settings, start the job, follow it, bring the policy home.
+
+One idea: verl runs as a process of its own, started from a list of overrides that anybody could type; this file only
+prepares its files, watches what it appends, and ends it cleanly whatever happens.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from registry.errors import UserFault
+from registry.registry import default_registry_path
+from train import checkpoints, processes
+from train.collapse import alarms
+from train.config import TrainConfig
+from train.curves import draw_curves
+from train.paths import RunPaths
+from train.tensorboard import StepWriter
+from train.verl_config import AGENT, environment, overrides, verl_settings
+from train.watch import Follower, last_lines
+
+START_SECONDS = 600.0  # from start to the first step, model loading on a GPU node included
+SILENT_SECONDS = 1800.0  # longest time between two steps before the job counts as hung
+
+
+class TrainingFailed(RuntimeError):
+    """The job ended before its last step. The message holds the end of its log."""
+
+
+class TrainingCollapsed(RuntimeError):
+    """A fatal alarm was raised and the run was asked to stop on one."""
+
+
+def run_grpo(
+    config: TrainConfig,
+    paths: RunPaths,
+    model: Path,
+    *,
+    on_step: Callable[[dict[str, Any]], None],
+    on_alarm: Callable[[str], None],
+    stop_on_collapse: bool = False,
+) -> int:
+    """Train from `model` (or the newest checkpoint) to `config.grpo.steps` and write `paths.policy`.
+
+    Returns the number of steps that this call ran. Raises TrainingFailed with the end of verl's log, or UserFault where
+    something is wrong with what the user gave.
+    """
+    processes.stop(paths.root)  # what a killed run left behind
+    if config.resume == "never":
+        shutil.rmtree(paths.checkpoints, ignore_errors=True)
+    paths.checkpoints.mkdir(parents=True, exist_ok=True)
+    done = checkpoints.repair_tracker(paths.checkpoints)
+    ran = 0
+    if done < config.grpo.steps:
+        ran = _run_job(config, paths, model, done, on_step, on_alarm, stop_on_collapse)
+        done = checkpoints.repair_tracker(paths.checkpoints)
+    if done < config.grpo.steps:
+        raise TrainingFailed(f"the job ended at step {done} of {config.grpo.steps}")
+    checkpoints.export(paths.checkpoints, done, paths.policy, model)
+    return ran
+
+
+def _run_job(
+    config: TrainConfig,
+    paths: RunPaths,
+    model: Path,
+    done: int,
+    on_step: Callable[[dict[str, Any]], None],
+    on_alarm: Callable[[str], None],
+    stop_on_collapse: bool,
+) -> int:
+    attempt = 1 + len(list((paths.root / "logs").glob("verl-*.log")))
+    write_job_files(config, paths, attempt)
+    log = paths.verl_log(attempt)
+    follower = Follower(paths, attempt, done + 1)
+    writer = StepWriter(paths.tensorboard)
+    # Unix sockets have short names: Ray's folder cannot lie deep inside the run
+    ray_folder = Path(tempfile.mkdtemp(prefix="maestro-ray-"))
+    command = [sys.executable, "-m", "verl.trainer.main_ppo", *overrides(verl_settings(config, paths, model))]
+    job = processes.start(
+        command, environment(config, paths, attempt) | {"RAY_TMPDIR": str(ray_folder)}, log, paths.root
+    )
+    told: set[str] = set()
+    ran, heard = 0, time.monotonic()
+    try:
+        while True:
+            finished = job.poll() is not None
+            for record in follower.poll():
+                ran, heard = ran + 1, time.monotonic()
+                writer.write(record)
+                on_step(record)
+                for alarm in alarms(follower.history, max_gap=config.grpo.max_gap):
+                    if alarm.name not in told:
+                        told.add(alarm.name)
+                        on_alarm(f"{alarm.name}: {alarm.text}")
+                    if alarm.fatal and stop_on_collapse:
+                        raise TrainingCollapsed(alarm.text)
+                if record["step"] % 10 == 0:
+                    draw_curves(follower.history, paths.curves, f"GRPO: {config.name}, seed {config.seed}")
+            if finished:
+                break
+            limit = SILENT_SECONDS if ran else START_SECONDS
+            if time.monotonic() - heard > limit:
+                raise TrainingFailed(f"no step for {limit:.0f} s; the job was ended. End of {log}:\n{last_lines(log)}")
+            time.sleep(0.25)
+    finally:
+        writer.close()
+        processes.stop(paths.root)
+        shutil.rmtree(ray_folder, ignore_errors=True)
+        if follower.history:
+            draw_curves(follower.history, paths.curves, f"GRPO: {config.name}, seed {config.seed}")
+    if job.returncode != 0:
+        text = last_lines(log)
+        if "No space left on device" in text:
+            raise UserFault("the disk is full", where=str(paths.root), fix="free some space, then run the same command: it goes on")
+        raise TrainingFailed(f"verl ended with code {job.returncode}. End of {log}:\n{text}")
+    return ran
+
+
+def write_job_files(config: TrainConfig, paths: RunPaths, attempt: int) -> None:
+    """The two files that the agent loop reads in verl's processes."""
+    settings = {
+        "registry": [str(Path(p).resolve()) for p in config.registry] or [str(default_registry_path())],
+        "cache": str(paths.cache),
+        "rollouts": str(paths.rollouts),
+        "attempt": attempt,
+        "seed": config.seed,
+        "prompt_style": config.protocol.prompt_style,
+        "budget": {
+            "horizon": config.protocol.horizon,
+            "max_prompt_tokens": config.protocol.max_prompt_tokens,
+            "max_turn_tokens": config.protocol.max_turn_tokens,
+            "max_observation_tokens": config.protocol.max_observation_tokens,
+            "max_trajectory_tokens": config.protocol.max_trajectory_tokens,
+            "malformed_turns": config.protocol.malformed_turns,
+        },
+        "episode_seconds": config.protocol.episode_seconds,
+        "turn_seconds": config.protocol.turn_seconds,
+    }
+    paths.rollout_settings.parent.mkdir(parents=True, exist_ok=True)
+    paths.rollout_settings.write_text(json.dumps(settings, indent=2), encoding="utf-8")
+    loops = [{
+        "name": AGENT,
+        "_target_": "train.agent_loop.OrchestratorAgentLoop",
+        "settings_path": str(paths.rollout_settings),
+    }]
+    paths.agent_loops.write_text(yaml.safe_dump(loops), encoding="utf-8")

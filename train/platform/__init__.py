@@ -1,0 +1,1 @@
+"""What verl and vLLM need to know to run without an accelerator."""
