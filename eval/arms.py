@@ -84,9 +84,7 @@ def build_policy(config: EvalConfig, registry: Registry, variant: Variant, choic
     if arm.kind == "best_single_pair":
         return FixedPair(*matrix.best_single()[0])
     if arm.kind == "family_pair":
-        return PairByFamily(
-            {family: matrix.best(family)[0] for family in matrix.families}, matrix.best_single()[0]
-        )
+        return PairByFamily({family: matrix.best(family)[0] for family in matrix.families}, matrix.best_single()[0])
     return PairByRow("oracle", choices.oracle)
 
 

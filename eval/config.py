@@ -150,7 +150,10 @@ class EvalConfig(Strict):
     budget: BudgetSettings = BudgetSettings()
     deadlines: Deadlines = Deadlines()
     concurrency: int = Field(default=32, ge=1)
-    """Episodes in flight."""
+    """Episodes of a policy in flight; many make large batches."""
+    expert_concurrency: int = Field(default=8, ge=1)
+    """Calls in flight where only experts work (matrix, oracle, rules): little more than they can serve at once, since
+    waiting counts against a call's deadline."""
     cache: Path | None = None
     """Folder of the call cache for deterministic experts; none: no cache."""
     report: ReportSettings = ReportSettings()
@@ -161,9 +164,7 @@ class EvalConfig(Strict):
             if arm.policy is not None and arm.policy not in self.policies:
                 near = nearest(arm.policy, self.policies, 1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise ValueError(
-                    f"arm {name!r} names the policy {arm.policy!r}, which 'policies' does not hold{hint}"
-                )
+                raise ValueError(f"arm {name!r} names the policy {arm.policy!r}, which 'policies' does not hold{hint}")
         if any(k < 1 or k > self.samples for k in self.pass_at):
             raise ValueError(f"pass_at {list(self.pass_at)} needs 1 <= k <= samples ({self.samples})")
         self.budget.build()
@@ -179,8 +180,12 @@ class EvalConfig(Strict):
         return any(arm.kind in NEEDS_MATRIX for arm in self.arms.values())
 
     def identity(self) -> dict[str, Any]:
-        """The settings that can change a result; where it runs, how fast and what is shown are left out."""
-        return self.model_dump(mode="json", exclude={"run", "training", "concurrency", "cache", "report"})
+        """The settings that can change a result. Where it runs, how fast and what is shown can not; nor can a deadline:
+        what it ends is an error, not a wrong answer."""
+        return self.model_dump(mode="json", exclude=_FREE)
+
+
+_FREE = {"run", "training", "deadlines", "concurrency", "expert_concurrency", "cache", "report"}
 
 
 def load_eval_config(path: Path, overrides: Sequence[str] = ()) -> EvalConfig:

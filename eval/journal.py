@@ -69,9 +69,7 @@ class Journal:
     def facts(self) -> Mapping[Key, Facts]:
         return self._facts
 
-    def append(
-        self, *, arm: str, split: str, score: Mapping[str, Any] | None, trajectory: Mapping[str, Any]
-    ) -> Facts:
+    def append(self, *, arm: str, split: str, score: Mapping[str, Any] | None, trajectory: Mapping[str, Any]) -> Facts:
         """Write one trajectory (JSON form) with its score (``None`` where it is invalid) and return its
         facts."""
         value = None if score is None else float(score["value"])

@@ -14,8 +14,8 @@ from typing import Any
 
 from eval.judge import judge
 from experts.outcome import Outcome
-from experts.pool import ExpertPool
 from orchestrator.prompt import question_text
+from orchestrator.runner import Delegates
 from orchestrator.task import Task
 from registry.registry import Registry
 
@@ -177,7 +177,7 @@ def registry_pairs(registry: Registry) -> tuple[Pair, ...]:
 
 async def measure(
     tasks: Sequence[Task],
-    pool: ExpertPool,
+    pool: Delegates,
     pairs: Sequence[Pair],
     *,
     concurrency: int = 8,
@@ -207,7 +207,7 @@ async def measure(
     return Matrix(tuple(pairs), tuple(sorted({task.group for task in tasks})), cells)
 
 
-async def answer_value(task: Task, pair: Pair, pool: ExpertPool, *, deadline_s: float) -> float | None:
+async def answer_value(task: Task, pair: Pair, pool: Delegates, *, deadline_s: float) -> float | None:
     """Score of one pair's answer to a task; ``None`` for an infrastructure failure."""
     expert, skill = pair
     reply = await pool.delegate(expert, skill, question_text(task), task.pictures, deadline_s=deadline_s)
@@ -218,7 +218,7 @@ async def answer_value(task: Task, pair: Pair, pool: ExpertPool, *, deadline_s: 
 
 async def right_pairs(
     tasks: Iterable[Task],
-    pool: ExpertPool,
+    pool: Delegates,
     matrix: Matrix,
     *,
     concurrency: int = 8,

@@ -101,9 +101,7 @@ def accuracy(facts: Iterable[Facts]) -> float | None:
     return _mean([fact.value for fact in facts if fact.value is not None])
 
 
-def by_group(
-    facts: Iterable[Facts], measure: Callable[[list[Facts]], float | None]
-) -> dict[str, float | None]:
+def by_group(facts: Iterable[Facts], measure: Callable[[list[Facts]], float | None]) -> dict[str, float | None]:
     """``measure`` of each family, families in alphabetical order."""
     groups: dict[str, list[Facts]] = defaultdict(list)
     for fact in facts:
@@ -187,8 +185,7 @@ def pair_counts(facts: Iterable[Facts]) -> dict[str, dict[str, int]]:
     for fact in facts:
         counts[fact.group].update(fact.pairs)
     return {
-        group: dict(sorted(counts[group].items(), key=lambda item: (-item[1], item[0])))
-        for group in sorted(counts)
+        group: dict(sorted(counts[group].items(), key=lambda item: (-item[1], item[0]))) for group in sorted(counts)
     }
 
 

@@ -115,7 +115,5 @@ def _training(config: EvalConfig) -> dict[str, Any]:
         summary = json.loads((config.training / "train.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    found = {key: summary[key] for key in ("grpo_steps", "seconds") if key in summary}
-    if not isinstance(found.get("seconds", {}), dict):
-        del found["seconds"]
-    return found
+    seconds = summary.get("seconds")
+    return {"grpo_steps": summary.get("steps"), "seconds": seconds if isinstance(seconds, dict) else {}}

@@ -25,7 +25,7 @@ from eval.metrics import (
     paired_difference,
     summarise,
 )
-from eval.variants import variants
+from eval.variants import samples_of, variants
 
 HEADLINE = ("before", "after")
 
@@ -56,13 +56,17 @@ def build_results(
     headline = _arms(config, by_arm, TEST)
     errors = sum(not fact.valid for found in by_arm.values() for fact in found)
     done = sum(len(found) for found in by_arm.values())
+    expected = sum(
+        samples_of(config, variant) * rows.get(split, 0) for variant in variants(config) for split in (TEST, UNSEEN)
+    )
     after = headline.get("after") or {}
     results: dict[str, Any] = {
         "benchmark": config.benchmark,
         "seed": config.seed,
-        "status": "complete" if errors == 0 else "incomplete",
+        "status": "complete" if errors == 0 and done == expected else "incomplete",
         "errors": errors,
         "trajectories": done,
+        "expected": expected,
         "rows": dict(rows),
         "before": headline.get("before"),
         "after": headline.get("after"),
@@ -75,7 +79,10 @@ def build_results(
         "unseen": _split(_arms(config, by_arm, UNSEEN)) if rows.get(UNSEEN) else None,
         "matrix": None if matrix is None else {k: v for k, v in matrix.to_json().items() if k != "cells"},
         "grpo_steps": training.get("grpo_steps"),
-        "seconds": {**dict(training.get("seconds") or {}), **{k: round(v, 2) for k, v in seconds.items()}},
+        "seconds": {
+            **dict(training.get("seconds") or {}),
+            **{f"evaluate: {name}": round(value, 2) for name, value in seconds.items()},
+        },
         "versions": dict(versions),
     }
     return results
@@ -94,9 +101,7 @@ def _keys(config: EvalConfig) -> list[str]:
     return [variant.key for variant in variants(config)]
 
 
-def _arms(
-    config: EvalConfig, by_arm: Mapping[tuple[str, str], list[Facts]], split: str
-) -> dict[str, dict[str, Any]]:
+def _arms(config: EvalConfig, by_arm: Mapping[tuple[str, str], list[Facts]], split: str) -> dict[str, dict[str, Any]]:
     entries: dict[str, dict[str, Any]] = {}
     for variant in variants(config):
         found = by_arm.get((split, variant.key), [])
@@ -132,9 +137,7 @@ def _families(main: Mapping[str, list[Facts]]) -> dict[str, dict[str, float | No
     return {group: {name: values[name].get(group) for name in HEADLINE} for group in groups}
 
 
-def _shared(
-    config: EvalConfig, main: Mapping[str, list[Facts]], shared: Collection[str]
-) -> dict[str, dict[str, Any]]:
+def _shared(config: EvalConfig, main: Mapping[str, list[Facts]], shared: Collection[str]) -> dict[str, dict[str, Any]]:
     """Every arm on the test questions whose words alone cannot decide."""
     found = {}
     for arm in config.arms:

@@ -14,7 +14,8 @@ from pathlib import Path
 from eval.benchmarks.embedded.world import generate
 from eval.benchmarks.parquet import read_parquet
 from eval.benchmarks.row import Row
-from eval.config import EvalConfig
+from eval.config import TEST, UNSEEN, VALIDATION, EvalConfig
+from eval.phases import StartPhase
 from experts.images import load_picture
 from orchestrator.task import Task
 from registry.errors import UserFault
@@ -28,6 +29,18 @@ class Rows:
     tasks: tuple[Task, ...]
     shared: frozenset[str]
     """Ids of rows whose wording serves several families, so that the words alone cannot decide."""
+
+
+def load_splits(config: EvalConfig, limit: int | None, start_phase: StartPhase) -> list[Rows]:
+    """The splits that an evaluation needs: test, unseen wordings if asked for, validation if pairs are chosen."""
+    unseen = [UNSEEN] if config.rows.test_unseen else []
+    names = [TEST, *unseen, *([VALIDATION] if config.needs_matrix else [])]
+    advance = start_phase("rows", len(names))
+    splits = []
+    for name in names:
+        splits.append(load_rows(config, name, limit))
+        advance()
+    return splits
 
 
 def load_rows(config: EvalConfig, split: str, limit: int | None = None) -> Rows:

@@ -8,22 +8,21 @@ its results and report.
 from __future__ import annotations
 
 import asyncio
-import json
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from eval.arms import Choices, build_policy, require_checkpoint
-from eval.config import TEST, UNSEEN, VALIDATION, EvalConfig
+from eval.config import VALIDATION, EvalConfig
 from eval.identity import folder_digest, hold
 from eval.journal import Journal
 from eval.judge import judge
 from eval.matrix import Matrix, measure, registry_pairs, right_pairs
 from eval.output import Outputs, write_outputs
-from eval.rows import Rows, load_rows
+from eval.phases import Clock, StartPhase, silent
+from eval.redraw import load_matrix, remember, save_matrix
+from eval.rows import Rows, load_splits
 from eval.variants import Variant, budget_of, samples_of, variants
 from eval.versions import versions
 from experts.pool import ExpertPool
@@ -32,10 +31,6 @@ from orchestrator.policy import Policy
 from orchestrator.runner import run_episode
 from orchestrator.task import Task
 from registry.registry import Registry
-
-MATRIX_CONCURRENCY = 8
-StartPhase = Callable[[str, int], Callable[[], None]]
-"""Called with a phase's name and number of steps; returns what is called after each step."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +46,6 @@ class Evaluation:
     """Length of a half-written last line that was cut from the journal."""
 
 
-def _silent(name: str, steps: int) -> Callable[[], None]:
-    return lambda: None
-
-
 async def evaluate(
     config: EvalConfig,
     registry: Registry,
@@ -62,7 +53,7 @@ async def evaluate(
     *,
     limit: int | None = None,
     retry_errors: bool = False,
-    start_phase: StartPhase = _silent,
+    start_phase: StartPhase = silent,
 ) -> Evaluation:
     """Run what is missing and write ``results.json``, ``report.html``, ``matrix.json`` and figures into
     ``folder``.
@@ -78,16 +69,14 @@ async def evaluate(
         require_checkpoint(config, name)
     made_with = _identity(config, registry)
     hold(folder, made_with)
-    clock = _Clock(folder / "seconds.json")
+    made_of = {**versions(), **_digests(made_with)}
+    clock = Clock(folder)
     with Journal(folder / "journal.jsonl") as journal:
+        remember(folder, config, limit, made_of)
         with clock.phase("rows"):
-            splits = _load(config, limit, start_phase)
-        async with ExpertPool(
-            registry, cache_dir=config.cache, default_deadline_s=config.deadlines.call_s
-        ) as pool:
-            session = _Session(
-                config, registry, folder, pool, journal, splits, retry_errors, start_phase, clock
-            )
+            splits = load_splits(config, limit, start_phase)
+        async with ExpertPool(registry, cache_dir=config.cache, default_deadline_s=config.deadlines.call_s) as pool:
+            session = _Session(config, registry, folder, pool, journal, splits, retry_errors, start_phase, clock)
             ran = await session.run()
         with clock.phase("report"):
             outputs = write_outputs(
@@ -97,7 +86,7 @@ async def evaluate(
                 splits,
                 session.choices.matrix,
                 seconds=clock.seconds,
-                versions={**versions(), **_digests(made_with)},
+                versions=made_of,
             )
         repaired = journal.repair.dropped_bytes if journal.repair else 0
     return Evaluation(folder, outputs.results, outputs, ran, repaired)
@@ -115,7 +104,7 @@ class _Session:
     splits: Sequence[Rows]
     retry_errors: bool
     start_phase: StartPhase
-    clock: _Clock
+    clock: Clock
     choices: Choices = field(default_factory=Choices)
 
     async def run(self) -> int:
@@ -151,24 +140,20 @@ class _Session:
     async def _matrix(self) -> Matrix:
         """The matrix on the validation rows; measured once for a folder and number of rows."""
         tasks = next(rows.tasks for rows in self.splits if rows.split == VALIDATION)
-        path = self.folder / "matrix.json"
-        if path.exists():
-            saved = json.loads(path.read_text(encoding="utf-8"))
-            if saved["rows"] == len(tasks) and not (self.retry_errors and saved["errors"]):
-                return Matrix.from_json(saved)
+        saved = load_matrix(self.folder, len(tasks))
+        if saved is not None and not (self.retry_errors and saved.errors):
+            return saved
         pairs = registry_pairs(self.registry)
         advance = self.start_phase("matrix", len(tasks) * len(pairs))
         matrix = await measure(
             tasks,
             self.pool,
             pairs,
-            concurrency=MATRIX_CONCURRENCY,
+            concurrency=self.config.expert_concurrency,
             deadline_s=self.config.deadlines.call_s,
             on_done=advance,
         )
-        path.write_text(
-            json.dumps({"rows": len(tasks), **matrix.to_json()}, indent=1) + "\n", encoding="utf-8"
-        )
+        save_matrix(self.folder, len(tasks), matrix)
         return matrix
 
     async def _ask_oracle(self, tasks: Sequence[Task]) -> None:
@@ -178,7 +163,7 @@ class _Session:
             tasks,
             self.pool,
             self.choices.matrix,
-            concurrency=MATRIX_CONCURRENCY,
+            concurrency=self.config.expert_concurrency,
             deadline_s=self.config.deadlines.call_s,
             on_done=advance,
         )
@@ -186,6 +171,7 @@ class _Session:
 
     async def _run_arm(self, variant: Variant, work: Sequence[tuple[str, Task, int]]) -> None:
         advance = self.start_phase(variant.key, len(work))
+        budget = budget_of(self.config, variant)
         policy = build_policy(self.config, self.registry, variant, self.choices)
         queue = iter(work)
 
@@ -194,16 +180,21 @@ class _Session:
                 await self._run_one(variant, policy, split, task, sample)
                 advance()
 
-        budget = budget_of(self.config, variant)
-        check_room(budget.max_observation_tokens, getattr(policy, "tokenizer", None))
-        workers = [asyncio.create_task(worker()) for _ in range(min(self.config.concurrency, len(work)))]
+        workers: list[asyncio.Task[None]] = []
         try:
+            check_room(budget.max_observation_tokens, getattr(policy, "tokenizer", None))
+            workers += [asyncio.create_task(worker()) for _ in range(min(self._width(variant), len(work)))]
             await asyncio.gather(*workers)
         finally:
             for one in workers:
                 one.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
             await policy.aclose()
+
+    def _width(self, variant: Variant) -> int:
+        """Episodes in flight."""
+        rule = self.config.arms[variant.arm].policy is None
+        return self.config.expert_concurrency if rule else self.config.concurrency
 
     async def _run_one(self, variant: Variant, policy: Policy, split: str, task: Task, sample: int) -> None:
         deadlines = self.config.deadlines
@@ -220,43 +211,6 @@ class _Session:
         score = judge(task, trajectory.answer) if trajectory.valid else None
         record = None if score is None else asdict(score)
         self.journal.append(arm=variant.key, split=split, score=record, trajectory=trajectory.to_json())
-
-
-class _Clock:
-    """Wall seconds of each phase, added up over the invocations of a folder."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            self.seconds: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            self.seconds = {}
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - started, 3)
-            try:
-                self._path.write_text(json.dumps(self.seconds, indent=1) + "\n", encoding="utf-8")
-            except OSError:
-                pass  # timings are a convenience; the journal reports a full disk
-
-
-def _load(config: EvalConfig, limit: int | None, start_phase: StartPhase) -> list[Rows]:
-    names = [
-        TEST,
-        *([UNSEEN] if config.rows.test_unseen else []),
-        *([VALIDATION] if config.needs_matrix else []),
-    ]
-    advance = start_phase("rows", len(names))
-    splits = []
-    for name in names:
-        splits.append(load_rows(config, name, limit))
-        advance()
-    return splits
 
 
 def _identity(config: EvalConfig, registry: Registry) -> dict[str, Any]:

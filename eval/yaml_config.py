@@ -62,16 +62,12 @@ def _lay_over(data: dict[str, Any], override: str, sources: dict[Location, str])
     key, mark, text = override.partition("=")
     parts = key.strip().split(".")
     if not mark or not all(parts):
-        raise UserFault(
-            f"not an override: {override!r}", fix="write dotted.key=value, for example rows.test=60"
-        )
+        raise UserFault(f"not an override: {override!r}", fix="write dotted.key=value, for example rows.test=60")
     place: dict[str, Any] = data
     for part in parts[:-1]:
         inner = place.setdefault(part, {})
         if not isinstance(inner, dict):
-            raise UserFault(
-                f"{part!r} holds a value, not keys", where=override, fix="override the whole value instead"
-            )
+            raise UserFault(f"{part!r} holds a value, not keys", where=override, fix="override the whole value instead")
         place = inner
     try:
         place[parts[-1]] = json.loads(text)

@@ -49,6 +49,9 @@ class PromptEncoder:
         convert = processor.tokenizer.convert_tokens_to_ids
         self.image_token: str = processor.image_token
         self.image_token_id = int(convert(self.image_token))
+        # Ids that stand for pixels: an engine must never sample them.
+        names = (self.image_token, getattr(processor, "video_token", None))
+        self.placeholder_ids = tuple(int(convert(name)) for name in names if name)
         ends = [convert("</search>"), convert("</answer>"), processor.tokenizer.eos_token_id]
         unknown = processor.tokenizer.unk_token_id
         # A tag that is no single token is found in the text instead (stop strings).

@@ -22,7 +22,8 @@ _NAMES = (
 # Zero-width characters and spaces inside a bracket do not make a tag harmless once a tokenizer drops them.
 _GAP = "[\\s\u00ad\u200b-\u200f\u2060\ufeff]{0,8}"
 _TAG = re.compile(rf"<{_GAP}/?{_GAP}(?:{_NAMES})(?![\w])[^<>]{{0,64}}>?", re.IGNORECASE)
-_BAR = re.compile(rf"<{_GAP}/?{_GAP}\||\|{_GAP}>")
+_BAR_OPENS = re.compile(rf"<{_GAP}/?{_GAP}\|")
+_BAR_CLOSES = re.compile(rf"\|{_GAP}>")
 _INST = re.compile(r"\[/?(?:inst|img|img_break|img_end|tool_calls|available_tools)\]", re.IGNORECASE)
 _OPEN, _CLOSE, _SQUARE = "‹", "›", "⟦"
 
@@ -35,7 +36,7 @@ def neutralise(text: str) -> str:
     if not any(mark in folded for mark in "<>["):
         return text
     changes: dict[int, str] = {}
-    for pattern in (_TAG, _BAR):
+    for pattern in (_TAG, _BAR_OPENS, _BAR_CLOSES):
         for match in pattern.finditer(folded):
             if folded[match.start()] == "<":
                 changes[match.start()] = _OPEN

@@ -15,7 +15,7 @@ from experts.outcome import Delegation, Outcome, Usage
 from orchestrator.action import Malformed
 from orchestrator.neutralise import neutralise
 from orchestrator.protocol import render_information
-from orchestrator.tokens import Side, Tokenizer, cap_bytes, count_tokens, truncate
+from orchestrator.tokens import MARKER, Side, Tokenizer, cap_bytes, count_tokens, truncate
 from registry.errors import UserFault
 
 MAX_TRACE_BYTES = 65536  # how much of a foreign text the trace keeps
@@ -112,7 +112,7 @@ def from_malformed(action: Malformed, tokenizer: Tokenizer | None, *, max_tokens
 
 def least_tokens(tokenizer: Tokenizer | None) -> int:
     """Tokens of the smallest block that can show anything: the two tags and the truncation marker."""
-    return count_tokens(render_information("[...]"), tokenizer)
+    return count_tokens(render_information(MARKER), tokenizer)
 
 
 def check_room(max_observation_tokens: int, tokenizer: Tokenizer | None) -> None:

@@ -79,6 +79,9 @@ def read_turn(
             ids = logprobs = None
         stopped = sampled.finish_reason
     closing = missing_close(text, stopped)
+    closing_ids: tuple[int, ...] | None = ()
+    if closing:
+        closing_ids = None if ids is None or tokenizer is None else tuple(tokenizer.encode(closing))
     return Turn(
         text=text,
         action=parse_turn(text, registry, stopped=stopped),
@@ -91,7 +94,7 @@ def read_turn(
         dropped_text=dropped,
         forged=_FORGERY in dropped or _FORGERY in text.rpartition("</think>")[2],
         closing=closing,
-        closing_ids=None if ids is None or tokenizer is None else tuple(tokenizer.encode(closing)),
+        closing_ids=closing_ids,
     )
 
 

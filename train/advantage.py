@@ -47,7 +47,10 @@ def maestro_grpo(
         norm_adv_by_std_in_grpo = config.get("norm_adv_by_std_in_grpo", norm_adv_by_std_in_grpo)
     with torch.no_grad():
         scores = group_advantages(
-            token_level_rewards.sum(-1), np.asarray(index), response_mask.sum(-1) > 0, scale_by_std=norm_adv_by_std_in_grpo
+            token_level_rewards.sum(-1),
+            np.asarray(index),
+            response_mask.sum(-1) > 0,
+            scale_by_std=norm_adv_by_std_in_grpo,
         )
         advantages = scores.unsqueeze(-1) * response_mask
     return advantages, advantages

@@ -20,15 +20,19 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 from experts.pool import ExpertPool
 from orchestrator.budget import Budget
 from orchestrator.encoding import PromptEncoder
+from orchestrator.episode import Episode, StopReason, fail
 from orchestrator.runner import run_episode
 from orchestrator.seeds import derive_seed
 from orchestrator.task import Task
-from orchestrator.trajectory import Trajectory
+from orchestrator.trajectory import Trajectory, from_episode
+from registry.errors import UserFault
 from registry.prompt import system_prompt
 from registry.registry import Registry
 from rewards import Reward, reward
 from rewards.verl_adapter import record
+from train.engine_client import EngineClient
 from train.engine_policy import EnginePolicy, PromptCache
+from train.pixel_memo import remember_pixels
 from train.rollout_log import RolloutRecord
 from train.rows import image_bytes, task_from_row
 
@@ -46,6 +50,7 @@ class RolloutSettings:
     budget: dict[str, int]
     episode_seconds: float
     turn_seconds: float
+    image_roots: tuple[str, ...] = ()
 
 
 class _Shared:
@@ -58,20 +63,32 @@ class _Shared:
         self.budget = Budget(**settings.budget)
         style = settings.prompt_style
         self.system = None if style == "none" else system_prompt(self.registry, style, self.budget.horizon)  # type: ignore[arg-type]
+        remember_pixels(processor)
         self.encoder = PromptEncoder(processor)
+        self.engine: EngineClient | None = None
         self.prompts = PromptCache()
-        self.tasks: dict[str, Task] = {}
+        self.tasks: dict[tuple[str, ...], Task] = {}
         # Unbuffered and in append mode: every line reaches the file whole, also beside other workers.
-        self.log = os.open(settings.rollouts, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self.log = os.open(settings.rollouts, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        size = os.fstat(self.log).st_size
+        if size and os.pread(self.log, 1, size - 1) != b"\n":
+            os.write(self.log, b"\n")  # a killed run left half a line: it must not swallow the next one
 
     def task(self, row: dict[str, Any]) -> Task:
-        extra = row["extra_info"]
-        key = str(extra.get("id") or f"{extra.get('split')}-{extra.get('index')}")
+        """The task of a row, worked out once for all samples of it. Raises UserFault where the row is broken."""
+        key = row_key(row)
         if key not in self.tasks:
             if len(self.tasks) >= 2048:
                 self.tasks.clear()
-            self.tasks[key] = task_from_row(row, image_bytes(row["raw_prompt"]), f"row {key}")
+            roots = [Path(root) for root in self.settings.image_roots]
+            self.tasks[key] = task_from_row(row, image_bytes(row["raw_prompt"]), f"row {'/'.join(key)}", roots)
         return self.tasks[key]
+
+
+def row_key(row: dict[str, Any]) -> tuple[str, ...]:
+    """What tells a row from all others: ids and indices start anew in every benchmark and split."""
+    extra = row["extra_info"]
+    return (str(row.get("data_source")), *(str(extra.get(key)) for key in ("split", "id", "index")))
 
 
 _shared: dict[str, _Shared] = {}
@@ -80,7 +97,7 @@ _shared: dict[str, _Shared] = {}
 @lru_cache(maxsize=4)
 def _settings(path: str) -> RolloutSettings:
     raw = json.loads(Path(path).read_text(encoding="utf-8"))
-    return RolloutSettings(**{**raw, "registry": tuple(raw["registry"])})
+    return RolloutSettings(**{key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()})
 
 
 class OrchestratorAgentLoop(AgentLoopBase):
@@ -96,37 +113,57 @@ class OrchestratorAgentLoop(AgentLoopBase):
         shared, settings = self.shared, self.shared.settings
         step, sample = int(kwargs.get("global_steps", -1)), int(kwargs.get("session_id", 0))
         split = str(kwargs["extra_info"].get("split", "train"))
-        task = shared.task(kwargs)
-        policy = EnginePolicy(
-            self.server_manager, shared.encoder, shared.prompts, shared.system, sampling_params, uuid4().hex
-        )
         # The step is part of the seed: a row that is met again in a later epoch is sampled anew.
-        trajectory = await run_episode(
-            task,
-            policy,
-            shared.pool,
-            budget=shared.budget,
-            seed=derive_seed("step", settings.seed, step),
-            sample=sample,
-            episode_deadline_s=settings.episode_seconds,
-            turn_deadline_s=settings.turn_seconds,
+        seed = derive_seed("step", settings.seed, step)
+        policy = EnginePolicy(
+            self._engine(), shared.encoder, shared.prompts, shared.system, sampling_params, uuid4().hex
         )
-        result = reward(trajectory.to_json())
+        try:
+            trajectory = await run_episode(
+                shared.task(kwargs),
+                policy,
+                shared.pool,
+                budget=shared.budget,
+                seed=seed,
+                sample=sample,
+                episode_deadline_s=settings.episode_seconds,
+                turn_deadline_s=settings.turn_seconds,
+            )
+        except UserFault as fault:
+            trajectory = _unplayed(kwargs, shared.budget, policy.name, seed, sample, fault)
+        result = _graded(trajectory)
         line = self._record(trajectory, result, step, split, int(kwargs["extra_info"].get("index", -1)), sample).line()
         os.write(shared.log, line.encode("utf-8"))
-        return self._output(trajectory, result, policy, list(shared.prompts.get(task, shared.encoder, shared.system).images))
+        return self._output(trajectory, result, policy, kwargs)
 
-    def _output(self, trajectory: Trajectory, result: Reward, policy: EnginePolicy, images: list[Any]) -> AgentLoopOutput:
-        ids = list(trajectory.response_ids or ())
+    def _engine(self) -> EngineClient:
+        if self.shared.engine is None:
+            trainer, rollout = self.config.trainer, self.rollout_config
+            replicas = trainer.nnodes * trainer.n_gpus_per_node // rollout.tensor_model_parallel_size
+            self.shared.engine = EngineClient(self.server_manager, replicas)
+        return self.shared.engine
+
+    def _output(
+        self, trajectory: Trajectory, result: Reward, policy: EnginePolicy, row: dict[str, Any]
+    ) -> AgentLoopOutput:
+        filler = self.tokenizer.eos_token_id  # verl cannot hold an empty prompt or response
+        prompt, ids = list(trajectory.prompt_ids or ()), list(trajectory.response_ids or ())
         mask = list(trajectory.response_mask or ())
         logprobs = list(trajectory.response_logprobs or [0.0] * len(ids))
-        if not ids:  # verl cannot hold an empty response: one token that nothing is learned from
-            ids, mask, logprobs = [self.tokenizer.eos_token_id], [0], [0.0]
+        images: list[Any] = []
+        if 0 < len(prompt) <= self.shared.budget.max_prompt_tokens:
+            images = list(
+                self.shared.prompts.get(self.shared.task(row), self.shared.encoder, self.shared.system).images
+            )
+        else:
+            prompt = [filler]  # nothing was sampled from it
+        if not ids or policy.forbidden_ids.intersection(ids):  # a sampled placeholder has no pixels behind it
+            ids, mask, logprobs = [filler], [0], [0.0]
         if not result.valid:
             mask = [0] * len(ids)
         calls = trajectory.counts["calls"]
         return AgentLoopOutput(
-            prompt_ids=list(trajectory.prompt_ids or ()),
+            prompt_ids=prompt,
             response_ids=ids,
             response_mask=mask,
             response_logprobs=logprobs,
@@ -171,3 +208,20 @@ class OrchestratorAgentLoop(AgentLoopBase):
             # one whole trajectory a group keeps the file small and every step readable
             trajectory=trajectory.to_json() if sample == 0 else None,
         )
+
+
+def _graded(trajectory: Trajectory) -> Reward:
+    """The trajectory's reward; a row that cannot be graded (no gold answer) costs this rollout, not the step."""
+    try:
+        return reward(trajectory.to_json())
+    except ValueError as fault:
+        return Reward(None, -1.0, None, False, f"not graded: {fault}", prediction=trajectory.answer)
+
+
+def _unplayed(row: dict[str, Any], budget: Budget, policy: str, seed: int, sample: int, fault: UserFault) -> Trajectory:
+    """The record of a rollout that could not start because its row is broken."""
+    name = "/".join(row_key(row))
+    extra = row["extra_info"]
+    task = Task(name, str(row.get("data_source")), str(extra.get("family") or ""), str(extra.get("question") or ""), ())
+    episode = fail(Episode(name, None, budget, task=task), StopReason.INFRASTRUCTURE, str(fault))
+    return from_episode(episode, policy=policy, seed=seed, sample=sample)

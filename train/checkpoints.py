@@ -9,17 +9,23 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import zipfile
 from pathlib import Path
 
 TRACKER = "latest_checkpointed_iteration.txt"
+_PARTS = ("model", "optim", "extra_state")
 
 
 def is_complete(folder: Path) -> bool:
-    """Model, optimiser, extra state (scheduler, RNG) and data position are there and not empty."""
+    """Model, optimiser, extra state (scheduler, RNG) of every rank and the data position are there and whole."""
     actor = folder / "actor"
-    parts = [folder / "data.pt", *actor.glob("model_world_size_*_rank_0.pt"), *actor.glob("optim_world_size_*_rank_0.pt"),
-             *actor.glob("extra_state_world_size_*_rank_0.pt")]  # fmt: skip
-    return len(parts) >= 4 and all(part.is_file() and part.stat().st_size > 0 for part in parts)
+    sizes = {int(m[1]) for p in actor.glob("model_world_size_*") if (m := re.match(r"model_world_size_(\d+)_", p.name))}
+    if len(sizes) != 1:
+        return False
+    size = sizes.pop()
+    parts = [actor / f"{kind}_world_size_{size}_rank_{rank}.pt" for rank in range(size) for kind in _PARTS]
+    # torch writes zip archives, whose directory comes last: one that was cut short is no zip.
+    return all(part.is_file() and zipfile.is_zipfile(part) for part in (folder / "data.pt", *parts))
 
 
 def complete_steps(folder: Path) -> list[int]:
@@ -41,9 +47,6 @@ def repair_tracker(folder: Path) -> int:
     if not steps:
         tracker.unlink(missing_ok=True)
         return 0
-    tracked = tracker.read_text().strip() if tracker.exists() else ""
-    if tracked.isdigit() and int(tracked) in steps:
-        return int(tracked)  # verl finished writing this one
     partial = tracker.with_suffix(".partial")
     partial.write_text(str(steps[-1]))
     os.replace(partial, tracker)

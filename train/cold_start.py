@@ -18,8 +18,12 @@ from typing import Any
 from experts.images import Picture
 from orchestrator.encoding import PromptEncoder
 from orchestrator.task import Task
+from registry.errors import UserFault
 from train.config import ColdStartSection
 from train.demonstrations import Demonstration
+
+_FORBIDDEN_LOGPROB = -16.0  # about 1e-7
+_FORBIDDEN_WEIGHT = 0.02
 
 
 @dataclass(frozen=True)
@@ -32,16 +36,17 @@ class _Encoded:
 def run_cold_start(
     blank: Path,
     out: Path,
-    calls: Sequence[Demonstration],
-    captions: Sequence[Demonstration],
+    mixture: Sequence[tuple[Sequence[Demonstration], float]],
     config: ColdStartSection,
     *,
     seed: int,
     log: Path,
     on_step: Callable[[int, float], None] | None = None,
 ) -> float:
-    """Train the policy in folder `blank` on `calls` and `captions`, write it to `out`; returns the last loss (nats a token).
+    """Train the policy in folder `blank` on `mixture`, write it to `out`.
 
+    mixture: demonstrations with their share of every batch; the first kind fills what the others leave, an empty kind
+    is passed over. Returns the last loss (nats a token). Raises UserFault where there is no demonstration.
     `out` appears complete or not at all. `on_step(step, loss)` is called after every step; `log` gets one JSON line
     every 20 steps.
     """
@@ -54,18 +59,18 @@ def run_cold_start(
     encoder = PromptEncoder(processor)
     model = Qwen3VLForConditionalGeneration.from_pretrained(blank, dtype=torch.float32, attn_implementation="sdpa")
     model.train()
-    pictures = {d.picture.sha256: d.picture for d in (*calls, *captions)}
-    encoded_calls = [_encode(encoder, processor.tokenizer, d) for d in calls]
-    encoded_captions = [_encode(encoder, processor.tokenizer, d) for d in captions]
+    if not mixture or not mixture[0][0]:
+        raise UserFault("no demonstration to learn from", where=str(out), fix="see why every router rollout failed")
+    pictures = {d.picture.sha256: d.picture for kind, _ in mixture for d in kind}
+    kinds = [([_encode(encoder, processor.tokenizer, d) for d in kind], share) for kind, share in mixture if kind]
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.rate, weight_decay=0.01)
-    share = round(config.batch * config.caption_share)
     log.parent.mkdir(parents=True, exist_ok=True)
     loss_sum, started, last = 0.0, time.monotonic(), 0.0
     with log.open("w", encoding="utf-8") as journal:
         for step in range(1, config.steps + 1):
             for group in optimizer.param_groups:
                 group["lr"] = config.rate * _schedule(step, config.steps)
-            batch = rng.choices(encoded_calls, k=config.batch - share) + rng.choices(encoded_captions, k=share)
+            batch = _draw(rng, kinds, config.batch)
             loss = _loss(model, encoder, batch, pictures, processor.tokenizer.pad_token_id)
             optimizer.zero_grad()
             loss.backward()
@@ -76,7 +81,11 @@ def run_cold_start(
             if on_step:
                 on_step(step, last)
             if step % 20 == 0 or step == config.steps:
-                record = {"step": step, "loss": round(loss_sum / 20, 5), "seconds": round(time.monotonic() - started, 1)}
+                record = {
+                    "step": step,
+                    "loss": round(loss_sum / 20, 5),
+                    "seconds": round(time.monotonic() - started, 1),
+                }
                 journal.write(json.dumps(record) + "\n")
                 journal.flush()
                 loss_sum = 0.0
@@ -87,6 +96,12 @@ def run_cold_start(
     shutil.rmtree(out, ignore_errors=True)
     partial.rename(out)
     return last
+
+
+def _draw(rng: random.Random, kinds: Sequence[tuple[list[_Encoded], float]], size: int) -> list[_Encoded]:
+    (first, _), *others = kinds
+    batch = [row for rows, share in others for row in rng.choices(rows, k=round(size * share))]
+    return batch[: size - 1] + rng.choices(first, k=max(1, size - len(batch)))
 
 
 def _schedule(step: int, steps: int) -> float:
@@ -128,4 +143,9 @@ def _loss(model: Any, encoder: PromptEncoder, batch: Sequence[_Encoded], picture
         pixel_values=torch.cat([v["pixel_values"] for v in vision]),
         image_grid_thw=torch.cat([v["image_grid_thw"] for v in vision]),
     ).logits
-    return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+    learned = labels[:, 1:] != -100
+    logits, targets = logits[:, :-1][learned], labels[:, 1:][learned]
+    # The rollout engine forbids placeholders, the actor does not: what mass they have is a gap between the two.
+    forbidden = logits[:, list(encoder.placeholder_ids)].logsumexp(-1) - logits.logsumexp(-1)
+    unheard = torch.relu(forbidden - _FORBIDDEN_LOGPROB).mean()
+    return torch.nn.functional.cross_entropy(logits, targets) + _FORBIDDEN_WEIGHT * unheard

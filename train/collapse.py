@@ -30,35 +30,42 @@ def alarms(history: Sequence[Mapping[str, Any]], *, max_gap: float) -> list[Alar
     found: list[Alarm] = []
     for key in ("entropy", "grad_norm", "reward"):
         value = now.get(key)
-        if isinstance(value, float) and not math.isfinite(value):
-            found.append(Alarm("not_a_number", f"step {now['step']}: {key} is {value}", fatal=True))
-    gap = now.get("prob_gap")
-    if gap is not None and gap > max_gap or (now.get("prob_gap_share") or 0.0) > 0:
+        # verl's log turns NaN and infinity into null; only a reward is unknown for a good reason (no valid rollout)
+        lost = value is None and key in now and key != "reward"
+        if lost or (isinstance(value, float) and not math.isfinite(value)):
+            text = f"step {now['step']}: {key} is {'not a finite number' if lost else value}"
+            found.append(Alarm("not_a_number", text, fatal=True))
+    gap, share = now.get("prob_gap") or 0.0, now.get("prob_gap_share") or 0.0
+    if gap > max_gap or share > 0:
         found.append(
             Alarm(
                 "rollout_actor_gap",
-                f"step {now['step']}: rollout and actor probabilities differ by {gap:.2e} (limit {max_gap:.0e}): "
-                "ids, masks, pictures or weights do not line up",
+                f"step {now['step']}: rollout and actor probabilities differ by {gap:.2e} (mean over micro-batches; "
+                f"{share:.0%} of them above {max_gap:.0e}): ids, masks, pictures or weights do not line up",
             )
         )
     if now.get("invalid") and now["invalid"] > 0.5 * now["rollouts"]:
         found.append(
-            Alarm("experts_failing", f"step {now['step']}: {now['invalid']} of {now['rollouts']} rollouts failed for "
-                  "want of experts; they are left out of the update")
+            Alarm(
+                "experts_failing",
+                f"step {now['step']}: {now['invalid']} of {now['rollouts']} rollouts failed for "
+                "want of experts; they are left out of the update",
+            )
         )
     if len(history) >= 2 * WINDOW:
-        first, last = _window(history[:WINDOW]), _window(history[-WINDOW:])
-        best = max(_window(history[i:i + WINDOW])["reward"] for i in range(len(history) - WINDOW + 1))
-        if last["reward"] < best - 0.5:
-            found.append(Alarm("reward_collapse", f"step {now['step']}: reward fell from {best:.2f} to {last['reward']:.2f}", True))
-        if last["entropy"] > 3 * max(first["entropy"], 0.05):
-            found.append(Alarm("entropy_rising", f"step {now['step']}: entropy rose from {first['entropy']:.2f} to {last['entropy']:.2f}"))
+        rewards = [_mean("reward", history[i : i + WINDOW]) for i in range(len(history) - WINDOW + 1)]
+        best, last = max((r for r in rewards if r is not None), default=None), rewards[-1]
+        if best is not None and last is not None and last < best - 0.5:
+            found.append(
+                Alarm("reward_collapse", f"step {now['step']}: reward fell from {best:.2f} to {last:.2f}", fatal=True)
+            )
+        before, after = _mean("entropy", history[:WINDOW]), _mean("entropy", history[-WINDOW:])
+        if before is not None and after is not None and after > 3 * max(before, 0.05):
+            found.append(Alarm("entropy_rising", f"step {now['step']}: entropy rose from {before:.2f} to {after:.2f}"))
     return found
 
 
-def _window(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    result = {}
-    for key in ("reward", "entropy"):
-        values = [r[key] for r in records if r.get(key) is not None]
-        result[key] = sum(values) / len(values) if values else 0.0
-    return result
+def _mean(key: str, records: Sequence[Mapping[str, Any]]) -> float | None:
+    """None where no record knows the value: a window of failed rollouts says nothing about the policy."""
+    values = [r[key] for r in records if r.get(key) is not None]
+    return sum(values) / len(values) if values else None

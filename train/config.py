@@ -13,8 +13,9 @@ from typing import Any, Literal, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from registry.errors import UserFault
+from registry.errors import Fault, UserFault
 from registry.names import nearest
+from registry.yamltree import read_tree
 
 
 class _Section(BaseModel):
@@ -48,13 +49,14 @@ class ProtocolSection(_Section):
 class ColdStartSection(_Section):
     """Supervised learning of the protocol from a weak, noisy keyword router (embedded tier)."""
 
-    steps: int = Field(600, ge=1, description="optimiser steps")
+    steps: int = Field(900, ge=1, description="optimiser steps")
     batch: int = Field(48, ge=1, description="demonstrations a step")
     rate: float = Field(2e-3, gt=0, description="peak learning rate")
     router_temperature: float = Field(1.0, gt=0, description="noise of the keyword router that is imitated")
-    caption_share: float = Field(0.25, ge=0, lt=1, description="share of a batch that names the kind of picture instead")
+    rehearsal_share: float = Field(0.35, ge=0, lt=1, description="share of a batch with made-up names and replies")
+    caption_share: float = Field(0.2, ge=0, lt=1, description="share of a batch that names the kind of picture")
     demonstrations: int = Field(1200, ge=1, description="rows whose router rollouts are demonstrated")
-    vocabulary: int = Field(768, ge=300, description="learned tokens of the tiny tokenizer")
+    vocabulary: int = Field(560, ge=300, description="learned tokens of the tiny tokenizer")
 
 
 class GrpoSection(_Section):
@@ -101,27 +103,39 @@ class TrainConfig(_Section):
     @model_validator(mode="after")
     def _sums(self) -> TrainConfig:
         p = self.protocol
-        if p.max_observation_tokens + p.max_turn_tokens > p.max_trajectory_tokens:
+        needed = p.max_turn_tokens + p.max_observation_tokens + 1
+        if needed > p.max_trajectory_tokens:
             raise ValueError(
-                f"protocol: one turn ({p.max_turn_tokens}) and one observation ({p.max_observation_tokens}) make "
-                f"{p.max_turn_tokens + p.max_observation_tokens} tokens, more than max_trajectory_tokens "
-                f"({p.max_trajectory_tokens})"
+                f"protocol: one turn ({p.max_turn_tokens}), one observation ({p.max_observation_tokens}) and a token "
+                f"to go on with make {needed} tokens, more than max_trajectory_tokens ({p.max_trajectory_tokens})"
             )
         if not self.data.train_files and self.data.train_rows < self.grpo.prompts:
             raise ValueError(
-                f"data: train_rows ({self.data.train_rows}) must hold at least one step of grpo.prompts ({self.grpo.prompts})"
+                f"data: train_rows ({self.data.train_rows}) must hold at least one step of grpo.prompts "
+                f"({self.grpo.prompts})"
             )
+        if self.cold_start.rehearsal_share + self.cold_start.caption_share >= 1:
+            raise ValueError("cold_start: rehearsal_share and caption_share leave no room for the router's calls")
         return self
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
-    """Read `path` and apply `key.sub=value` overrides. Raises UserFault naming the file, the key and the nearest key."""
+    """Read `path` and apply `key.sub=value` overrides.
+
+    Raises UserFault naming the file, the key and the nearest key.
+    """
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UserFault(f"cannot read the config: {error.strerror}", where=str(path), fix="check the path") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserFault(f"not valid YAML: {error}", where=str(path), fix="mend the line named above") from error
+    except UnicodeDecodeError as error:
+        raise UserFault(f"not UTF-8 text: {error}", where=str(path), fix="save the file as UTF-8") from error
+    faults: list[Fault] = []
+    read_tree(path, faults)  # refuses what the reader below would pass over: repeated keys, tags, several documents
+    if faults and text.strip():
+        listing = "\n".join(str(fault) for fault in faults)
+        raise UserFault(f"not a valid config:\n{listing}", where=str(path), fix="mend the lines named above")
+    raw = yaml.safe_load(text) or {}
     if not isinstance(raw, dict):
         raise UserFault("the config must be a mapping of keys to values", where=str(path), fix="see configs/train/")
     for item in overrides:
@@ -129,20 +143,21 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
     try:
         return TrainConfig(**raw)
     except ValidationError as error:
-        raise UserFault(_explain(error), where=str(path), fix="`maestro train --explain CONFIG` lists every key") from error
+        raise UserFault(
+            _explain(error), where=str(path), fix="`maestro train --explain CONFIG` lists every key"
+        ) from error
 
 
 def _override(raw: dict[str, Any], item: str) -> None:
     key, sign, value = item.partition("=")
     if not sign or not key:
         raise UserFault(f"override {item!r} is not key=value", fix="for example grpo.steps=40")
-    if key.startswith("verl."):
-        raw.setdefault("verl", {})[key[len("verl."):]] = yaml.safe_load(value)
-        return
+    *parents, last = key.split(".", 1) if key.startswith("verl.") else key.split(".")  # verl's own keys hold dots
     node = raw
-    *parents, last = key.split(".")
     for part in parents:
-        node = node.setdefault(part, {})
+        if node.get(part) is None:
+            node[part] = {}
+        node = node[part]
         if not isinstance(node, dict):
             raise UserFault(f"override {item!r}: {part!r} holds a value, not a section", fix="check the key")
     try:

@@ -35,7 +35,8 @@ def draw_curves(records: Sequence[dict[str, Any]], out: Path, title: str) -> Non
         ("reward (mean over valid rollouts)", [("reward", "#1f5fa8", "reward")]),
         ("accuracy of training rollouts", [("accuracy", "#2a7d4f", "accuracy")]),
         ("policy entropy (nats a token)", [("entropy", "#8a4fa8", "entropy")]),
-        ("protocol", [("malformed", "#b3362b", "malformed rollouts"), ("copied", "#c98a1b", "sub-question = question")]),
+        ("protocol", [("malformed", "#b3362b", "malformed rollouts"),
+                      ("copied", "#c98a1b", "sub-question = question")]),
         ("most used pairs (share of calls)", []),
         ("seconds a step", [("seconds", "#444444", "step"), ("seconds_gen", "#1f5fa8", "rollout"),
                             ("seconds_update", "#2a7d4f", "update")]),
@@ -53,7 +54,7 @@ def draw_curves(records: Sequence[dict[str, Any]], out: Path, title: str) -> Non
             xs, ys = zip(*known, strict=True)
             axis.plot(xs, ys, color=colour, alpha=0.3, lw=0.8)
             axis.plot(xs, _smooth(ys), color=colour, lw=1.8, label=label)
-        if len(lines) > 1:
+        if len(lines) > 1 and axis.lines:
             axis.legend(fontsize=7)
     _pairs(axes[4], records)
     figure.suptitle(title, fontsize=12)
@@ -65,15 +66,22 @@ def draw_curves(records: Sequence[dict[str, Any]], out: Path, title: str) -> Non
 
 def _pairs(axis: Any, records: Sequence[dict[str, Any]]) -> None:
     totals: dict[str, int] = {}
-    for record in records[-max(1, len(records) // 5):]:
+    for record in records[-max(1, len(records) // 5) :]:
         for pair, count in record.get("pairs", {}).items():
             totals[pair] = totals.get(pair, 0) + count
     for pair in sorted(totals, key=lambda p: -totals[p])[:8]:
-        shares = [r["pairs"].get(pair, 0) / max(1, sum(r["pairs"].values())) for r in records]
+        shares = [_share(r.get("pairs", {}), pair) for r in records]
         axis.plot([r["step"] for r in records], _smooth(shares), lw=1.2, label=pair.replace("_", " "))
     if totals:
         axis.legend(fontsize=5)
 
 
+def _share(pairs: dict[str, int], pair: str) -> float:
+    return pairs.get(pair, 0) / max(1, sum(pairs.values()))
+
+
 def _smooth(values: Sequence[float], width: int = 9) -> list[float]:
-    return [sum(values[max(0, i - width + 1):i + 1]) / len(values[max(0, i - width + 1):i + 1]) for i in range(len(values))]
+    return [
+        sum(values[max(0, i - width + 1) : i + 1]) / len(values[max(0, i - width + 1) : i + 1])
+        for i in range(len(values))
+    ]

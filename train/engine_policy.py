@@ -13,22 +13,27 @@ from typing import Any
 from orchestrator.encoding import EncodedPrompt, PromptEncoder
 from orchestrator.episode import Episode
 from orchestrator.policy import InfrastructureError, PolicyTurn
+from orchestrator.protocol import STOP_STRINGS
 from orchestrator.task import Task
 from orchestrator.tokens import Tokenizer
 
+# Ids that stand for pictures: one that is sampled would have no pixels behind it.
+_PICTURE_TOKENS = ("<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>")
+
 
 class PromptCache:
-    """Encoded prompts by row id, the least recently used one dropped first."""
+    """Encoded prompts by what they are made of (ids of rows may repeat across files), least recently used dropped."""
 
     def __init__(self, size: int = 1024) -> None:
         self._size = size
-        self._prompts: OrderedDict[str, EncodedPrompt] = OrderedDict()
+        self._prompts: OrderedDict[tuple[Any, ...], EncodedPrompt] = OrderedDict()
 
     def get(self, task: Task, encoder: PromptEncoder, system: str | None) -> EncodedPrompt:
-        if task.row_id in self._prompts:
-            self._prompts.move_to_end(task.row_id)
-            return self._prompts[task.row_id]
-        prompt = self._prompts[task.row_id] = encoder.encode_task(task, system)
+        key = (task.question, task.choices, tuple(picture.sha256 for picture in task.pictures), system)
+        if key in self._prompts:
+            self._prompts.move_to_end(key)
+            return self._prompts[key]
+        prompt = self._prompts[key] = encoder.encode_task(task, system)
         if len(self._prompts) > self._size:
             self._prompts.popitem(last=False)
         return prompt
@@ -40,7 +45,13 @@ class EnginePolicy:
     name = "policy"
 
     def __init__(
-        self, server: Any, encoder: PromptEncoder, prompts: PromptCache, system: str | None, sampling: dict[str, Any], request: str
+        self,
+        server: Any,
+        encoder: PromptEncoder,
+        prompts: PromptCache,
+        system: str | None,
+        sampling: dict[str, Any],
+        request: str,
     ) -> None:
         self._server = server
         self._encoder = encoder
@@ -48,6 +59,11 @@ class EnginePolicy:
         self._system = system
         self._sampling = sampling
         self._request = request
+        convert, unknown = encoder.processor.tokenizer.convert_tokens_to_ids, encoder.processor.tokenizer.unk_token_id
+        ids = {encoder.image_token_id, *(convert(token) for token in _PICTURE_TOKENS)}
+        self.forbidden_ids = frozenset(int(i) for i in ids if i is not None and i != unknown)
+        # Tags of several tokens can only be found in the text; the tiny policy's are single tokens.
+        self._stop_strings = [stop for stop in STOP_STRINGS if len(encoder.tokenizer.encode(stop)) > 1]
         self.engine_fields: dict[str, Any] = {}  # verl's bookkeeping of weight versions, passed back with the rollout
 
     @property
@@ -58,18 +74,29 @@ class EnginePolicy:
         return self._prompts.get(task, self._encoder, self._system).ids
 
     async def act(self, episode: Episode, *, seed: int) -> PolicyTurn:
+        if episode.task is None:
+            raise ValueError(f"episode {episode.task_id} carries no task")
         prompt = self._prompts.get(episode.task, self._encoder, self._system)
         ids = [*prompt.ids, *(episode.response_ids or ())]
+        # one message a generation instead of one a token
+        from vllm.sampling_params import RequestOutputKind
+
         started = time.monotonic()
         sampling = self._sampling | {
             "max_tokens": episode.next_max_tokens,
             "stop_token_ids": list(self._encoder.stop_ids),
             "seed": seed,
-            "detokenize": False,
+            "detokenize": bool(self._stop_strings),
+            "output_kind": RequestOutputKind.FINAL_ONLY,
         }
+        if self._stop_strings:
+            sampling |= {"stop": list(self._stop_strings), "include_stop_str_in_output": True}
         try:
             output = await self._server.generate(
-                request_id=self._request, prompt_ids=ids, sampling_params=sampling, image_data=list(prompt.images) or None
+                request_id=self._request,
+                prompt_ids=ids,
+                sampling_params=sampling,
+                image_data=list(prompt.images) or None,
             )
         except Exception as error:
             raise InfrastructureError(f"rollout engine: {type(error).__name__}: {error}") from error
@@ -78,9 +105,11 @@ class EnginePolicy:
         for key, value in output.extra_fields.items():
             self.engine_fields[key] = value
         sampled = tuple(output.token_ids)
+        text = self._encoder.tokenizer.decode(sampled)
         stopped = bool(sampled) and sampled[-1] in self._encoder.stop_ids
+        stopped = stopped or any(stop in text for stop in self._stop_strings)
         return PolicyTurn(
-            text=self._encoder.tokenizer.decode(sampled),
+            text=text,
             token_ids=sampled,
             logprobs=tuple(output.log_probs) if output.log_probs else None,
             finish_reason="stop" if stopped else "length",

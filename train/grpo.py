@@ -121,7 +121,9 @@ def _run_job(
     if job.returncode != 0:
         text = last_lines(log)
         if "No space left on device" in text:
-            raise UserFault("the disk is full", where=str(paths.root), fix="free some space, then run the same command: it goes on")
+            raise UserFault(
+                "the disk is full", where=str(paths.root), fix="free some space, then run the same command: it goes on"
+            )
         raise TrainingFailed(f"verl ended with code {job.returncode}. End of {log}:\n{text}")
     return ran
 
@@ -145,12 +147,17 @@ def write_job_files(config: TrainConfig, paths: RunPaths, attempt: int) -> None:
         },
         "episode_seconds": config.protocol.episode_seconds,
         "turn_seconds": config.protocol.turn_seconds,
+        "image_roots": sorted(
+            {str(Path(file).resolve().parent) for file in (*config.data.train_files, *config.data.validation_files)}
+        ),
     }
     paths.rollout_settings.parent.mkdir(parents=True, exist_ok=True)
     paths.rollout_settings.write_text(json.dumps(settings, indent=2), encoding="utf-8")
-    loops = [{
-        "name": AGENT,
-        "_target_": "train.agent_loop.OrchestratorAgentLoop",
-        "settings_path": str(paths.rollout_settings),
-    }]
+    loops = [
+        {
+            "name": AGENT,
+            "_target_": "train.agent_loop.OrchestratorAgentLoop",
+            "settings_path": str(paths.rollout_settings),
+        }
+    ]
     paths.agent_loops.write_text(yaml.safe_dump(loops), encoding="utf-8")

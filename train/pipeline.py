@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import fcntl
 import json
+import os
 import random
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,7 +30,7 @@ from registry.errors import UserFault
 from registry.registry import Registry, default_registry_path
 from train.cold_start import run_cold_start
 from train.config import TrainConfig
-from train.demonstrations import CAPTION_QUESTION, Demonstration, captions, from_trajectories
+from train.demonstrations import CAPTION_QUESTION, Demonstration, captions, from_trajectories, rehearsals
 from train.grpo import run_grpo
 from train.paths import RunPaths
 from train.rows import read_rows
@@ -61,6 +64,13 @@ def train(config: TrainConfig, write_rows: RowWriter, reporter: Reporter, *, sto
     """Carry the run in `config.run` to its end; returns its summary (also in `train.json`)."""
     paths = RunPaths.at(config.run)
     paths.root.mkdir(parents=True, exist_ok=True)
+    with _alone(paths):
+        return _train(config, paths, write_rows, reporter, stop_on_collapse)
+
+
+def _train(
+    config: TrainConfig, paths: RunPaths, write_rows: RowWriter, reporter: Reporter, stop_on_collapse: bool
+) -> Summary:
     _pin_config(config, paths)
     summary = _read_summary(paths, config)
     if not config.data.train_files:
@@ -95,11 +105,16 @@ def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporte
         return paths.cold
     registry = Registry.load(*(config.registry or (default_registry_path(),)))
     train_file = Path(config.data.train_files[0]) if config.data.train_files else paths.train_rows
-    rows = list(read_rows(train_file))
+    rows = [(task, caption) for task, caption in read_rows(train_file) if task.pictures]
+    if not rows:
+        raise UserFault(
+            "no row has a picture", where=str(train_file), fix="give rows with pictures, or start from a policy"
+        )
     with _timed(summary, paths, "demonstrations"):
         reporter.phase("router rollouts", min(config.cold_start.demonstrations, len(rows)))
         calls = asyncio.run(_demonstrate(config, paths, registry, [task for task, _ in rows], reporter))
     seen = captions([(caption, task.pictures[0]) for task, caption in rows if caption])
+    rehearsed = rehearsals(calls, 3 * len(calls), config.seed)
     with _timed(summary, paths, "cold_start"):
         texts = [CAPTION_QUESTION, *_texts(calls), *_texts(seen), *(task.question for task, _ in rows)]
         tokenizer = build_tokenizer(
@@ -110,8 +125,11 @@ def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporte
         run_cold_start(
             paths.blank,
             paths.cold,
-            calls,
-            seen,
+            [
+                (calls, 1 - config.cold_start.rehearsal_share - config.cold_start.caption_share),
+                (rehearsed, config.cold_start.rehearsal_share),
+                (seen, config.cold_start.caption_share),
+            ],
             config.cold_start,
             seed=config.seed,
             log=paths.cold_log,
@@ -152,12 +170,33 @@ async def _demonstrate(
     return from_trajectories(done, {task.row_id: task.pictures[0] for task in chosen})
 
 
+@contextmanager
+def _alone(paths: RunPaths) -> Iterator[None]:
+    """Holds the run's lock; the kernel lets go of it when this process ends, however it ends."""
+    lock = os.open(paths.root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        raise UserFault(
+            "another process is training this run", where=str(paths.root), fix="wait for it, or use another run=FOLDER"
+        ) from error
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
 def _pin_config(config: TrainConfig, paths: RunPaths) -> None:
     """A run has one config. More steps may be asked for later; anything else would be another run."""
     now = json.loads(config.model_dump_json())
-    if paths.config.exists() and config.resume == "auto":
+    if paths.config.exists():
         before = json.loads(paths.config.read_text(encoding="utf-8"))
-        if _identity(before) != _identity(now):
+        same = _identity(before) == _identity(now)
+        if not same and config.resume == "never":  # rows and policies of another seed or world are none of this run's
+            for folder in (paths.train_rows.parent, paths.blank, paths.cold):
+                shutil.rmtree(folder, ignore_errors=True)
+        elif not same:
             difference = "\n".join(
                 line
                 for line in difflib.unified_diff(_lines(before), _lines(now), "this run", "asked for", lineterm="", n=0)

@@ -6,27 +6,51 @@ the rollout's weights, so any gap beyond rounding means that ids, masks, images 
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
 from verl.trainer.ppo.core_algos import compute_policy_loss_vanilla, register_policy_loss
 
 NAME = "maestro_clip"
-TOLERANCE = 1e-4
+GAP_VARIABLE = "MAESTRO_MAX_GAP"  # set by the launcher from grpo.max_gap
 
 
-@register_policy_loss(NAME)
+@register_policy_loss(NAME)  # type: ignore[arg-type]
 def clipped_loss_with_gap(
-    old_log_prob: torch.Tensor, log_prob: torch.Tensor, advantages: torch.Tensor, response_mask: torch.Tensor, **kwargs: Any
+    old_log_prob: torch.Tensor,
+    log_prob: torch.Tensor,
+    advantages: torch.Tensor,
+    response_mask: torch.Tensor,
+    loss_agg_mode: str = "token-mean",
+    config: Any = None,
+    rollout_is_weights: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, dict[str, Any]]:
-    """verl's policy-loss interface; all tensors [B, L]. Adds the largest |p_actor - p_rollout| over policy tokens."""
-    loss, metrics = compute_policy_loss_vanilla(  # type: ignore[call-arg]
-        old_log_prob=old_log_prob, log_prob=log_prob, advantages=advantages, response_mask=response_mask, **kwargs
+    """verl's policy-loss interface; all tensors [B, L]. Adds the largest |p_actor - p_rollout| over policy tokens.
+
+    The loss of a batch without any policy token is 0, not 0/0.
+    """
+    learned = response_mask.bool()
+    # Observations carry no log-prob of the rollout: with the actor's own, their ratio is 1 whatever they hold.
+    old_log_prob = torch.where(learned, old_log_prob, log_prob.detach())
+    if config.global_batch_info.get("batch_num_tokens") == 0:
+        config.global_batch_info["batch_num_tokens"] = 1  # verl's entropy term divides by it as well
+    vanilla: Any = compute_policy_loss_vanilla  # verl's decorator hides the real signature
+    loss, metrics = vanilla(
+        old_log_prob=old_log_prob,
+        log_prob=log_prob,
+        advantages=advantages,
+        response_mask=response_mask,
+        loss_agg_mode=loss_agg_mode,
+        config=config,
+        rollout_is_weights=rollout_is_weights,
     )
+    if not learned.any():
+        loss = log_prob.sum() * 0.0
     with torch.no_grad():
-        gap = (log_prob.exp() - old_log_prob.exp()).abs() * response_mask
+        gap = torch.where(learned, (log_prob.exp() - old_log_prob.exp()).abs(), 0.0)
         largest = gap.max().item() if gap.numel() else 0.0
     # verl averages these over micro-batches: the second is above 0 as soon as one micro-batch is off
     metrics["actor/rollout_prob_gap_max"] = largest
-    metrics["actor/rollout_prob_gap_share"] = float(largest > TOLERANCE)
+    metrics["actor/rollout_prob_gap_share"] = float(largest > float(os.environ.get(GAP_VARIABLE, "1e-4")))
     return loss, metrics

@@ -1,7 +1,7 @@
 """What one training rollout leaves behind: a short record for statistics, the whole trajectory for some.
 
-One idea: the agent loop appends, the launcher reads; one JSON line a rollout, never rewritten. `attempt` tells a resumed
-run's lines from those of the run that was killed: for a step the highest attempt counts.
+One idea: the agent loop appends, the launcher reads; one JSON line a rollout, never rewritten. `attempt` tells a
+resumed run's lines from those of the run that was killed: for a step the highest attempt counts.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ def step_metrics(step: int, records: Sequence[RolloutRecord], verl: Mapping[str,
     result: dict[str, Any] = {"step": step, **rollout_metrics(records)}
     for theirs, ours in _FROM_VERL.items():
         if theirs in verl:
-            result[ours] = float(verl[theirs])
+            # null in verl's log is NaN or infinity
+            result[ours] = None if verl[theirs] is None else float(verl[theirs])
     return result
 
 
@@ -63,10 +64,10 @@ def rollout_metrics(records: Sequence[RolloutRecord]) -> dict[str, Any]:
 
 
 def group_statistics(valid: Sequence[RolloutRecord]) -> dict[str, int]:
-    """How many groups teach nothing, and why: all right, all wrong, otherwise flat."""
-    groups: dict[str, list[RolloutRecord]] = {}
+    """How many groups teach nothing (flat: one reward throughout), and how many of those are all right, all wrong."""
+    groups: dict[tuple[str, int], list[RolloutRecord]] = {}
     for record in valid:
-        groups.setdefault(record.row, []).append(record)
+        groups.setdefault((record.row, record.index), []).append(record)
     counts = {"groups": len(groups), "groups_all_right": 0, "groups_all_wrong": 0, "groups_flat": 0}
     for members in groups.values():
         if len({m.reward for m in members}) > 1:

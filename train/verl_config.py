@@ -6,6 +6,7 @@ The same function serves both platforms; `_CPU` is everything that a host withou
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ def verl_settings(config: TrainConfig, paths: RunPaths, model: Path) -> dict[str
         "actor_rollout_ref.rollout.seed": config.seed,
         "actor_rollout_ref.rollout.agent.default_agent_loop": AGENT,
         "actor_rollout_ref.rollout.agent.agent_loop_config_path": str(paths.agent_loops),
+        "+actor_rollout_ref.rollout.agent.agent_loop_manager_class": "train.rollout_worker.RolloutManager",
         "trainer.v1.sampler.custom_sampler.path": str(HERE / "rollout_buffer.py"),
         "trainer.v1.sampler.custom_sampler.name": "PromptBuffer",
         "trainer.project_name": "maestro",
@@ -102,9 +104,12 @@ def _literal(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
         return "[" + ",".join(_literal(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{key}:{_literal(item)}" for key, item in value.items()) + "}"
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{escaped}'"
+        # Hydra reads a backslash as such, but for those right before a quote
+        doubled = re.sub(r"\\+(?='|\Z)", lambda run: run[0] * 2, value)
+        return "'" + doubled.replace("'", "\\'") + "'"
     return repr(value)
 
 
@@ -134,7 +139,9 @@ _CPU: dict[str, Any] = {
     "+actor_rollout_ref.rollout.enable_sleep_mode": False,
     "actor_rollout_ref.rollout.load_format": "auto",
     "actor_rollout_ref.rollout.max_num_batched_tokens": 4096,
-    "+actor_rollout_ref.rollout.engine_kwargs.vllm.worker_extension_cls": "train.platform.vllm_worker.CPUWorkerExtension",
+    "+actor_rollout_ref.rollout.engine_kwargs.vllm.worker_extension_cls": (
+        "train.platform.vllm_worker.CPUWorkerExtension"
+    ),
     "+actor_rollout_ref.rollout.engine_kwargs.vllm.skip_mm_profiling": True,
     "+actor_rollout_ref.rollout.engine_kwargs.vllm.block_size": 32,
     "+actor_rollout_ref.rollout.engine_kwargs.vllm.distributed_executor_backend": "uni",
@@ -156,6 +163,7 @@ def environment(config: TrainConfig, paths: RunPaths, attempt: int) -> dict[str,
     """Environment of the verl process, on top of the caller's."""
     common = {
         "VERL_FILE_LOGGER_PATH": str(paths.verl_metrics(attempt)),
+        "MAESTRO_MAX_GAP": repr(config.grpo.max_gap),  # read by train.policy_loss
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_DEDUP_LOGS": "0",
         "HYDRA_FULL_ERROR": "1",

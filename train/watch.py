@@ -32,12 +32,14 @@ class Follower:
         self._rewrite()
 
     def poll(self) -> list[dict[str, Any]]:
+        # First the steps, then the rollouts: verl reports a step after its last rollout has left its line.
+        steps = list(self._verl_steps())
         records, self._rollout_offset = read_records(self._paths.rollouts, self._rollout_offset)
         for record in records:
             side = self._records if record.split == "train" else self._validations
             side.setdefault(record.step, []).append(record)
         new = []
-        for step, metrics in self._verl_steps():
+        for step, metrics in steps:
             rollouts = self._records.pop(step, [])
             result = step_metrics(step, rollouts, metrics)
             if step in self._validations:
@@ -58,7 +60,10 @@ class Follower:
         end = data.rfind(b"\n") + 1
         self._verl_offset += end
         for line in data[:end].splitlines():
-            record = json.loads(line)
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue  # a full disk can cut a line in its middle
             if "training/global_step" in record["data"]:
                 yield int(record["step"]), record["data"]
 

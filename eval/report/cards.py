@@ -117,11 +117,7 @@ def _turn(turn: Mapping[str, Any]) -> Turn:
         kind=action["type"],
         text=_text(turn.get("text")),
         dropped=_text(turn.get("dropped_text")),
-        call=call
-        if call
-        else _text(f"{action['kind']}: {action['detail']}")
-        if action["type"] == "malformed"
-        else "",
+        call=call if call else _text(f"{action['kind']}: {action['detail']}") if action["type"] == "malformed" else "",
         outcome=_text(seen.get("outcome")),
         detail=", ".join(part for part in detail if part),
         observation=_text(seen.get("text")),
@@ -139,9 +135,7 @@ def _text(value: Any) -> str:
     """Text that can be shown and stored: lone surrogates, control characters and changes of writing direction
     become the replacement character."""
     text = "" if value is None else str(value)
-    return "".join(
-        mark if mark.isprintable() or mark in _KEPT or _is_space(mark) else "\ufffd" for mark in text
-    )
+    return "".join(mark if mark.isprintable() or mark in _KEPT or _is_space(mark) else "\ufffd" for mark in text)
 
 
 _KEPT = "\n\t\u200c\u200d"  # line end, tab, and the joiners that several scripts and emoji need

@@ -44,9 +44,7 @@ class Material:
 
 def render(material: Material) -> str:
     """The whole page as text."""
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["shade"] = shade
     script = _asset("script.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -83,6 +81,7 @@ def _page(material: Material) -> dict[str, Any]:
         "title": material.title,
         "subtitle": _subtitle(results),
         "errors": results["errors"],
+        "missing": results["expected"] - results["trajectories"],
         "tiles": _tiles(results),
         "curves": None if material.curves is None else _png_url(material.curves),
         "arms": [
@@ -126,9 +125,7 @@ def _tiles(results: Mapping[str, Any]) -> list[dict[str, str]]:
     after, before, baselines = results.get("after"), results.get("before"), results["baselines"]
     tiles: list[dict[str, str]] = []
     if after:
-        tiles.append(
-            {"label": "accuracy after training", "value": _share(after["accuracy"]), "note": _range(after)}
-        )
+        tiles.append({"label": "accuracy after training", "value": _share(after["accuracy"]), "note": _range(after)})
     if before:
         tiles.append({"label": "before", "value": _share(before["accuracy"]), "note": _range(before)})
     gain = results.get("gain")
@@ -139,24 +136,18 @@ def _tiles(results: Mapping[str, Any]) -> list[dict[str, str]]:
     oracle = (baselines.get("oracle") or {}).get("accuracy")
     if after and oracle and after["accuracy"] is not None:
         note = f"oracle, a right pair for each question: {_share(oracle)}"
-        tiles.append(
-            {"label": "of the oracle's accuracy", "value": _share(after["accuracy"] / oracle), "note": note}
-        )
+        tiles.append({"label": "of the oracle's accuracy", "value": _share(after["accuracy"] / oracle), "note": note})
     if baselines.get("keyword"):
         entry = baselines["keyword"]
         tiles.append({"label": "keyword routing", "value": _share(entry["accuracy"]), "note": _range(entry)})
     unseen = (results.get("unseen") or {}).get("after")
     if unseen:
-        tiles.append(
-            {"label": "unseen wordings, after", "value": _share(unseen["accuracy"]), "note": _range(unseen)}
-        )
+        tiles.append({"label": "unseen wordings, after", "value": _share(unseen["accuracy"]), "note": _range(unseen)})
     if after:
         note = "episodes with a malformed turn"
         tiles.append({"label": "malformed after", "value": _share(after["malformed_rate"]), "note": note})
         note = "of the calls after training"
-        tiles.append(
-            {"label": "question passed on as it is", "value": _share(after["copied_share"]), "note": note}
-        )
+        tiles.append({"label": "question passed on as it is", "value": _share(after["copied_share"]), "note": note})
     return tiles
 
 
@@ -164,10 +155,7 @@ def _matrix(matrix: Matrix) -> dict[str, Any]:
     best = {family: matrix.best(family)[0] for family in matrix.families}
     rows = []
     for index, pair in enumerate(matrix.pairs):
-        cells = [
-            {"value": matrix.accuracy(pair, family), "best": best[family] == pair}
-            for family in matrix.families
-        ]
+        cells = [{"value": matrix.accuracy(pair, family), "best": best[family] == pair} for family in matrix.families]
         first = index > 0 and matrix.pairs[index - 1][0] != pair[0]
         rows.append(
             {
@@ -201,16 +189,9 @@ def _routing(results: Mapping[str, Any], matrix: Matrix | None) -> dict[str, Any
     families = sorted({family for _, pairs in sides for family in pairs})
     if not families:
         return None
-    shares = [
-        {family: _shares(pairs.get(family, {}).get("counts", {})) for family in families}
-        for _, pairs in sides
-    ]
+    shares = [{family: _shares(pairs.get(family, {}).get("counts", {})) for family in families} for _, pairs in sides]
     seen = {
-        pair
-        for side in shares
-        for family in side.values()
-        for pair, share in family.items()
-        if share >= _LEAST_SHARE
+        pair for side in shares for family in side.values() for pair, share in family.items() if share >= _LEAST_SHARE
     }
     order = [pair_name(pair) for pair in matrix.pairs] if matrix else []
     names = [pair for pair in order if pair in seen] + sorted(seen - set(order))

@@ -11,9 +11,12 @@ import numpy as np
 
 from experts.embedded.bars import Bar, BarRow, find_bars
 from experts.embedded.brief import TextBox
+from experts.embedded.colours import ink_mask
 from experts.embedded.numbers import parse_number
+from experts.embedded.wordboxes import split_words
 
 _LABEL_ROOM = 40  # pixels from the base line within which labels begin
+_SUPPORTED = 3  # marks from which an axis may contradict a printed number
 _PRINTED_TRUST = 0.08  # of the longest bar: a printed number further off than this is not believed
 
 
@@ -28,10 +31,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class Axis:
-    """Value per pixel of bar length, counted from the base, and the value at the base."""
+    """Value per pixel of bar length, counted from the base, the value at the base, and how many marks say so."""
 
     slope: float
     offset: float
+    support: int
 
     def at(self, length: float) -> float:
         return self.slope * length + self.offset
@@ -42,7 +46,8 @@ def read_chart(rgb: np.ndarray, texts: Sequence[TextBox]) -> list[Reading] | Non
     row = find_bars(rgb)
     if row is None:
         return None
-    pieces = [piece for text in texts for piece in _split(text)]
+    ink = ink_mask(rgb, 90)
+    pieces = [piece for text in texts for piece in split_words(text, ink)]
     numbers = [(value, piece) for piece in pieces if (value := parse_number(piece.text)) is not None]
     names = [piece for piece in pieces if parse_number(piece.text) is None]
     axis = find_axis(row, numbers)
@@ -54,21 +59,22 @@ def read_chart(rgb: np.ndarray, texts: Sequence[TextBox]) -> list[Reading] | Non
 
 
 def find_axis(row: BarRow, numbers: Sequence[tuple[float, TextBox]]) -> Axis | None:
-    """The value axis from its tick labels: the line through most of them, then least squares over those."""
-    ticks = [(_length_at(row, text), value) for value, text in numbers if _beside_bars(row, text)]
+    """The value axis: the line through most tick labels and numbers printed at bars, by least squares over those."""
+    marks = [(_length_at(row, text), value) for value, text in numbers if _beside_bars(row, text)]
+    marks += [(bar.length, value) for bar in row.bars if (value := _printed(bar, row, numbers)) is not None]
     best: list[tuple[float, float]] = []
-    for (one, low), (two, high) in combinations(ticks, 2):
+    for (one, low), (two, high) in combinations(marks, 2):
         if abs(one - two) < 5 or low == high:
             continue
         slope = (high - low) / (two - one)
-        agreeing = [(at, value) for at, value in ticks if abs((value - low) / slope + one - at) < 4]
+        agreeing = [(at, value) for at, value in marks if abs((value - low) / slope + one - at) < 4]
         if slope > 0 and len(agreeing) > len(best):
             best = agreeing
     if len(best) < 2:
         return None
     slope, offset = np.polyfit([at for at, _ in best], [value for _, value in best], 1)
     # Bars nearly always start at zero; then the offset is reading noise.
-    return Axis(float(slope), 0.0 if abs(offset) < 4 * slope else float(offset))
+    return Axis(float(slope), 0.0 if abs(offset) < 4 * slope else float(offset), len(best))
 
 
 def _length_at(row: BarRow, text: TextBox) -> float:
@@ -87,16 +93,23 @@ def _beside_bars(row: BarRow, text: TextBox) -> bool:
 def _value(
     row: BarRow, bar: Bar, numbers: Sequence[tuple[float, TextBox]], axis: Axis | None, longest: float
 ) -> float | None:
-    """The number printed at the bar's end when the axis does not contradict it, else what the axis says."""
-    measured = axis.at(bar.length) if axis else None
-    printed = [
+    """The number printed at the bar's end unless a well-supported axis contradicts it, else what the axis says."""
+    printed = _printed(bar, row, numbers)
+    if axis is None:
+        return printed
+    measured = axis.at(bar.length)
+    if printed is None:
+        return measured
+    contradicted = abs(printed - measured) > _PRINTED_TRUST * axis.slope * longest
+    return measured if contradicted and axis.support >= _SUPPORTED else printed
+
+
+def _printed(bar: Bar, row: BarRow, numbers: Sequence[tuple[float, TextBox]]) -> float | None:
+    """The number nearest to the bar's end among those that could be printed there."""
+    near = [
         (distance, value) for value, text in numbers if (distance := _from_end(row, bar, text)) is not None
     ]
-    if printed:
-        value = min(printed)[1]
-        if measured is None or axis is None or abs(value - measured) <= _PRINTED_TRUST * axis.slope * longest:
-            return value
-    return measured
+    return min(near)[1] if near else None
 
 
 def _from_end(row: BarRow, bar: Bar, text: TextBox) -> float | None:
@@ -124,19 +137,3 @@ def _tidy(label: str) -> str:
     return re.sub(
         r"(?<=[A-Za-z])[01](?=[a-z]|\b)", lambda match: "o" if match[0] == "0" else "l", label.strip(" .,'-_")
     )
-
-
-def _split(text: TextBox) -> list[TextBox]:
-    """A box for each word of a text, shared out by letters: neighbours' labels are often read as one."""
-    parts = text.text.split()
-    if len(parts) < 2 or text.x1 - text.x0 < 1.5 * text.height or parse_number(text.text) is not None:
-        return [text]
-    width = (text.x1 - text.x0) / max(len(text.text), 1)
-    boxes, at = [], 0
-    for part in parts:
-        at = text.text.index(part, at)
-        boxes.append(
-            TextBox(part, text.x0 + at * width, text.y0, text.x0 + (at + len(part)) * width, text.y1)
-        )
-        at += len(part)
-    return boxes

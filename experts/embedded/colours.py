@@ -96,7 +96,10 @@ def background(rgb: np.ndarray) -> np.ndarray:
 def ink_mask(rgb: np.ndarray, threshold: int = 48) -> np.ndarray:
     """H x W uint8, 1 where the pixel differs from the background by more than `threshold` in some channel."""
     ground = background(rgb).astype(np.int16)
-    return (np.abs(rgb.astype(np.int16) - ground).max(axis=2) > threshold).astype(np.uint8)
+    difference = np.abs(rgb.astype(np.int16) - ground)
+    # Channel by channel: reducing over an axis of three is many times slower.
+    strongest = np.maximum(np.maximum(difference[..., 0], difference[..., 1]), difference[..., 2])
+    return (strongest > threshold).astype(np.uint8)
 
 
 def colour_name(colour: np.ndarray) -> str:

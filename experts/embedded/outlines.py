@@ -18,14 +18,16 @@ _LEAST_NESTED = 0.0005  # of the drawing: an outline is no speck
 
 
 def stroke_mask(rgb: np.ndarray) -> np.ndarray | None:
-    """The drawing without its margins as H x W uint8 (1 on strokes), at a size where faces are separate."""
+    """The drawing without its margins as H x W uint8 (1 on strokes), at a size where faces are separate; None
+    where nothing is drawn."""
     drawing = crop_to(ink_mask(rgb), rgb)
     if drawing is None:
         return None
     drawing, _ = shrink(drawing, _LONGEST_SIDE)
     if max(drawing.shape[:2]) < _ENLARGE_BELOW:
         drawing = cv2.resize(drawing, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC)
-    return cv2.copyMakeBorder(ink_mask(drawing), 2, 2, 2, 2, cv2.BORDER_CONSTANT, value=0)
+    strokes = ink_mask(drawing)
+    return cv2.copyMakeBorder(strokes, 2, 2, 2, 2, cv2.BORDER_CONSTANT, value=0) if strokes.any() else None
 
 
 def nesting_depth(rgb: np.ndarray) -> int:

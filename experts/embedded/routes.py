@@ -41,8 +41,10 @@ def routes_between(rgb: np.ndarray, one: str, two: str) -> int | None:
 def find_stations(rgb: np.ndarray) -> dict[str, tuple[float, float]]:
     """Centre (x, y) in pixels of each station's letter that stands at its place."""
     height, width = rgb.shape[:2]
-    levels = rgb.astype(np.int16)
-    letters = (levels.max(axis=2) < 150) & (np.ptp(levels, axis=2) < 40)
+    red, green, blue = (rgb[..., channel] for channel in range(3))
+    lightest = np.maximum(np.maximum(red, green), blue)
+    darkest = np.minimum(np.minimum(red, green), blue)
+    letters = (lightest < 150) & (lightest - darkest < 40)
     found: dict[str, tuple[float, float]] = {}
     for name, (u, v) in _STATIONS.items():
         left, right = (max(round((u + side) * width), 0) for side in (-_LETTER_ROOM, _LETTER_ROOM))
@@ -63,7 +65,7 @@ def _without_specks(mask: np.ndarray) -> np.ndarray:
 def _doors(any_route: np.ndarray, stations: dict[str, tuple[float, float]]) -> dict[str, np.ndarray]:
     """For each station the pixels where its routes must end: near its letter, on the map's edge."""
     height, width = any_route.shape
-    rows, columns = np.mgrid[:height, :width]
+    rows, columns = np.ogrid[:height, :width]
     used_rows, used_columns = np.flatnonzero(any_route.any(axis=1)), np.flatnonzero(any_route.any(axis=0))
     slack = 0.02 * width
     edges = {
@@ -73,6 +75,6 @@ def _doors(any_route: np.ndarray, stations: dict[str, tuple[float, float]]) -> d
         "D": columns <= used_columns[0] + slack,
     }
     return {
-        name: edges[name] & (np.hypot(columns - x, rows - y) < _DOOR_ROOM * width)
+        name: edges[name] & ((columns - x) ** 2 + (rows - y) ** 2 < (_DOOR_ROOM * width) ** 2)
         for name, (x, y) in stations.items()
     }

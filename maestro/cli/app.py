@@ -58,6 +58,7 @@ COMMANDS = {
         "maestro.cli.evaluate_cmd",
         "evaluate",
     ),
+    "demo": Lazy("The whole loop on this machine: train, evaluate, answer.", "maestro.cli.demo_cmd", "demo"),
     "experts": Lazy("Measure the experts: matrix.", "maestro.cli.experts_cmd", "experts"),
 }
 # Words that follow a subcommand which is a plain function, and lead to another function of its module.

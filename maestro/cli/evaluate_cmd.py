@@ -3,6 +3,7 @@
     maestro evaluate configs/eval/embedded.yaml
     maestro evaluate configs/eval/embedded.yaml training=runs/demo --run runs/demo rows.test=120
     maestro evaluate configs/eval/embedded.yaml --limit 24 --json
+    maestro evaluate report runs/demo
 
 Stopped at any point, the same command goes on where it was. Faults are raised as `UserFault`; the application
 prints them.
@@ -91,6 +92,23 @@ def evaluate(
         raise typer.Exit(TOO_MANY_ERRORS)
 
 
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an evaluation.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Make results.json, the figures and report.html of an evaluation anew from its journal; runs nothing."""
+    from eval.redraw import redraw
+
+    with progress_display(Console(stderr=True, quiet=as_json)) as progress:
+        made = redraw(run, start_phase=phases(progress))
+    if as_json:
+        typer.echo(json.dumps({"results": str(made.results_path), "report": str(made.report_path)}))
+        return
+    console = Console()
+    console.print(_table(made.results))
+    console.print(f"report   {made.report_path}", highlight=False)
+
+
 def phases(progress: Progress) -> Callable[[str, int], Callable[[], None]]:
     """One line of the progress display for each phase, with rate and remaining time."""
 
@@ -132,8 +150,8 @@ def _tell(done: Evaluation) -> None:
         console.print(f"after - before: {100 * gain['difference']:+.1f} points ({interval})")
     if results["errors"]:
         share = f"{results['errors']} of {results['trajectories']} trajectories"
-        console.print(f"[yellow]{share} ended in an infrastructure failure; they count neither as right nor")
-        console.print("[yellow]as wrong. --retry-errors repeats them.")
+        console.print(f"[yellow]{share} failed for want of infrastructure: neither right nor wrong.")
+        console.print("[yellow]--retry-errors repeats just those.")
     console.print(f"results  {done.outputs.results_path}", highlight=False)
     console.print(f"report   {done.outputs.report_path}", highlight=False)
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from registry.errors import UserFault
@@ -25,11 +33,15 @@ def train(
     registry: Annotated[
         list[str] | None, typer.Option("--registry", help="Registry file or folder; may be repeated.")
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Print every key with its value and meaning, then stop.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print every key with its value and meaning, then stop.")
+    ] = False,
     stop_on_collapse: Annotated[
         bool, typer.Option("--stop-on-collapse", help="End with exit code 3 when reward collapses or a number is NaN.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")
+    ] = False,
 ) -> None:
     """Train an orchestrator: cold start on a keyword router, then GRPO through verl.
 
@@ -49,7 +61,9 @@ def train(
         try:
             summary = run(settings, write_benchmark_rows(settings), display, stop_on_collapse=stop_on_collapse)
         except TrainingFailed as error:
-            raise UserFault(str(error), where=str(settings.run), fix="mend the cause, then run the same command: it goes on") from error
+            raise UserFault(
+                str(error), where=str(settings.run), fix="mend the cause, then run the same command: it goes on"
+            ) from error
         except TrainingCollapsed as error:
             console.print(f"[bold red]stopped:[/] {error}")
             raise typer.Exit(3) from error
@@ -57,7 +71,9 @@ def train(
     if as_json:
         print(json.dumps(result))
     else:
-        console.print(f"policy   {result['policy']}\ncurves   {summary.root}/curves.png\nmetrics  {summary.root}/metrics.jsonl")
+        console.print(
+            f"policy   {result['policy']}\ncurves   {summary.root}/curves.png\nmetrics  {summary.root}/metrics.jsonl"
+        )
 
 
 def write_benchmark_rows(settings: TrainConfig) -> Any:

@@ -84,9 +84,7 @@ class InProcessPolicy:
         """The next turn of an episode that was begun with this policy's prompt ids."""
         response = episode.response_ids
         if episode.prompt_ids is None or response is None or episode.task is None:
-            raise ValueError(
-                f"task {episode.task_id}: {self.name} needs an episode with token ids and a task"
-            )
+            raise ValueError(f"task {episode.task_id}: {self.name} needs an episode with token ids and a task")
         ids = (*episode.prompt_ids, *response)
         started = time.perf_counter()
         made = await self._batcher.submit(_Request(ids, episode.task.pictures, episode.next_max_tokens, seed))
@@ -160,9 +158,7 @@ class InProcessPolicy:
         with torch.inference_mode():
             out = self._model.generate(
                 **{name: value.to(self.device) for name, value in inputs.items()},
-                generation_config=GenerationConfig(
-                    do_sample=False, max_new_tokens=steps, pad_token_id=self._pad
-                ),
+                generation_config=GenerationConfig(do_sample=False, max_new_tokens=steps, pad_token_id=self._pad),
                 logits_processor=LogitsProcessorList([sampler]),
                 stopping_criteria=StoppingCriteriaList([stops]),
             )
@@ -177,9 +173,7 @@ class InProcessPolicy:
 def _load(path: Path, dtype: str, device: str) -> tuple[Any, Any]:
     """Model (in evaluation mode) and processor of a checkpoint folder."""
     if not (path / "config.json").is_file():
-        raise UserFault(
-            f"no policy checkpoint in {path}", fix="give a folder that holds config.json and the weights"
-        )
+        raise UserFault(f"no policy checkpoint in {path}", fix="give a folder that holds config.json and the weights")
     import torch
     from transformers import AutoModelForImageTextToText, AutoProcessor, GenerationConfig
 
@@ -190,7 +184,5 @@ def _load(path: Path, dtype: str, device: str) -> tuple[Any, Any]:
         raise UserFault(f"the policy checkpoint in {path} cannot be loaded: {error}") from error
     if not hasattr(getattr(processor, "image_processor", None), "merge_size"):
         raise UserFault(f"the checkpoint in {path} has no image processor of the Qwen-VL kind")
-    loaded.generation_config = (
-        GenerationConfig()
-    )  # sampling is ours; the checkpoint's own defaults must not mix in
+    loaded.generation_config = GenerationConfig()  # sampling is ours; the checkpoint's own defaults must not mix in
     return loaded.eval().to(device), processor

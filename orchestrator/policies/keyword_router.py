@@ -42,9 +42,7 @@ class KeywordRouter(DelegateOnce):
         self.name = "keyword_router" if temperature == 0 else f"keyword_router:{temperature:g}"
         self.temperature, self._seed = temperature, seed
         self._experts = [(expert.name, _words([_expert_text(expert)])) for expert in registry.experts]
-        self._skills = [
-            (skill.name, _words([_skill_text(skill)]), _keywords(skill)) for skill in registry.skills
-        ]
+        self._skills = [(skill.name, _words([_skill_text(skill)]), _keywords(skill)) for skill in registry.skills]
 
     def pair_scores(self, question: str) -> dict[tuple[str, str], float]:
         """Score of every pair, in the order of the registry."""
@@ -62,9 +60,7 @@ class KeywordRouter(DelegateOnce):
         best = max(scores, key=lambda pair: scores[pair])  # max keeps the first of equals
         if self.temperature == 0:
             return {pair: float(pair == best) for pair in scores}
-        weights = {
-            pair: math.exp((score - scores[best]) / self.temperature) for pair, score in scores.items()
-        }
+        weights = {pair: math.exp((score - scores[best]) / self.temperature) for pair, score in scores.items()}
         total = sum(weights.values())
         return {pair: weight / total for pair, weight in weights.items()}
 

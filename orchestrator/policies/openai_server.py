@@ -17,7 +17,9 @@ import os
 import time
 from typing import Any, Literal
 
+from experts.per_loop import PerLoop
 from orchestrator.episode import Episode
+from orchestrator.policies.chat_completion import read_completion
 from orchestrator.policy import InfrastructureError, PolicyTurn
 from orchestrator.prompt import openai_messages
 from orchestrator.protocol import STOP_STRINGS
@@ -26,6 +28,8 @@ from orchestrator.tokens import Tokenizer
 from registry.errors import UserFault
 
 Style = Literal["inline", "chat"]
+MAX_REPLY_BYTES = 4 * 1024 * 1024
+_ERROR_BYTES = 16_384
 _DIRECT = "<answer>"
 _DIRECT_REQUEST = "Answer directly, without any call, in the form <answer> your answer </answer>."
 
@@ -54,13 +58,9 @@ class OpenAIServerPolicy:
         extensions: bool = True,
     ) -> None:
         if style == "inline" and not extensions:
-            raise UserFault(
-                "policy style 'inline' needs a server with vLLM's extensions", fix="use style 'chat'"
-            )
+            raise UserFault("policy style 'inline' needs a server with vLLM's extensions", fix="use style 'chat'")
         if api_key_env and not os.environ.get(api_key_env):
-            raise UserFault(
-                f"the environment variable {api_key_env} is not set", fix="put the policy's API key in it"
-            )
+            raise UserFault(f"the environment variable {api_key_env} is not set", fix="put the policy's API key in it")
         self.name = f"openai:{model}"
         self.tokenizer = tokenizer
         self.model, self.temperature, self.top_p, self.style = model, temperature, top_p, style
@@ -68,8 +68,7 @@ class OpenAIServerPolicy:
         base = url.rstrip("/")
         self._url = base if base.endswith("/v1") else f"{base}/v1"
         self._key = os.environ[api_key_env] if api_key_env else "none"
-        self._client: Any = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._clients: PerLoop[list[Any]] = PerLoop(list)
 
     async def act(self, episode: Episode, *, seed: int) -> PolicyTurn:
         """The next turn. Raises InfrastructureError where the server gives none."""
@@ -96,16 +95,13 @@ class OpenAIServerPolicy:
         )
 
     async def aclose(self) -> None:
-        """Closes the connections."""
-        if self._client is not None and self._loop is asyncio.get_running_loop():
-            await self._client.close()
-        self._client = None
+        """Closes the running loop's connections."""
+        for client in self._clients.pop() or []:
+            await client.close()
 
-    async def _complete(
-        self, conversation: list[dict[str, Any]], begun: str, seed: int, max_tokens: int
-    ) -> PolicyTurn:
+    async def _complete(self, conversation: list[dict[str, Any]], begun: str, seed: int, max_tokens: int) -> PolicyTurn:
         """One request; `begun` is an assistant message to continue."""
-        import openai
+        import openai  # takes most of a second, so only when a server is really called
 
         extra: dict[str, Any] = {}
         if self.extensions:
@@ -113,42 +109,68 @@ class OpenAIServerPolicy:
         if begun:
             conversation = [*conversation, {"role": "assistant", "content": begun}]
             extra |= {"continue_final_message": True, "add_generation_prompt": False}
+        request: dict[str, Any] = {
+            "model": self.model,
+            "messages": conversation,
+            "max_tokens": max_tokens,
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "seed": seed,
+            "stop": list(STOP_STRINGS),
+            "extra_body": extra,
+        }
+        if self.extensions:
+            request["logprobs"] = True
+        create = self._client().chat.completions.with_streaming_response.create
         started = time.perf_counter()
         try:
-            reply = await self._connected().chat.completions.create(
-                model=self.model,
-                messages=conversation,
-                max_tokens=max_tokens,
-                temperature=self.temperature,
-                top_p=self.top_p,
-                seed=seed,
-                stop=list(STOP_STRINGS),
-                logprobs=self.extensions or openai.NOT_GIVEN,
-                extra_body=extra,
-            )
-        except openai.APITimeoutError:
+            # Our own timer: the library's limits are for each read, and a server may trickle bytes for ever.
+            async with asyncio.timeout(self.timeout_s):
+                async with create(**request) as response:
+                    body = await self._body(response)
+        except TimeoutError:
             raise InfrastructureError(f"{self._url}: no reply within {self.timeout_s:g} s") from None
-        except openai.APIStatusError as error:
-            raise InfrastructureError(
-                f"{self._url}: status {error.status_code}: {error.message[:300]}"
-            ) from None
-        except openai.OpenAIError as error:
-            raise InfrastructureError(f"{self._url}: {error}") from None
-        except ValueError as error:  # a body that is no JSON
-            raise InfrastructureError(f"{self._url}: unreadable reply: {error}") from None
-        return _turn(reply, time.perf_counter() - started, self._url)
+        except InfrastructureError:
+            raise
+        except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, InfrastructureError):  # the library wraps what a hook raises
+                raise error.__cause__ from None
+            raise InfrastructureError(f"{self._url}: {error.__cause__ or error}") from None
+        except Exception as error:  # the library's own, and a connection lost while the body was read
+            raise InfrastructureError(f"{self._url}: {type(error).__name__}: {error}") from None
+        return read_completion(body, time.perf_counter() - started, self._url)
 
-    def _connected(self) -> Any:
+    async def _body(self, response: Any) -> bytes:
+        body = bytearray()
+        async for chunk in response.iter_bytes():
+            body += chunk
+            if len(body) > MAX_REPLY_BYTES:
+                raise InfrastructureError(f"{self._url}: the reply is larger than {MAX_REPLY_BYTES} bytes")
+        return bytes(body)
+
+    def _client(self) -> Any:
         """The client of the running event loop."""
         import openai
 
-        loop = asyncio.get_running_loop()
-        if self._client is None or loop is not self._loop:
-            self._loop = loop
-            self._client = openai.AsyncOpenAI(
-                base_url=self._url, api_key=self._key, timeout=self.timeout_s, max_retries=0
+        if not (kept := self._clients.get()):
+            http = openai.DefaultAsyncHttpxClient(event_hooks={"response": [_stop_at_bad_status]})
+            kept.append(
+                openai.AsyncOpenAI(base_url=self._url, api_key=self._key, timeout=None, max_retries=0, http_client=http)
             )
-        return self._client
+        return kept[0]
+
+
+async def _stop_at_bad_status(response: Any) -> None:
+    """Called before the library sees the response: it would read an error's body whole, however large."""
+    if response.status_code < 400:
+        return
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) >= _ERROR_BYTES:
+            break
+    words = " ".join(bytes(body[:_ERROR_BYTES]).decode("utf-8", "replace").split())
+    raise InfrastructureError(f"{response.url.host}: status {response.status_code}: {words[:300]}")
 
 
 def _task(episode: Episode) -> Task:
@@ -165,39 +187,3 @@ def _chat_turns(episode: Episode) -> list[dict[str, Any]]:
         if turn.observation is not None:
             made.append({"role": "user", "content": turn.observation.shown.strip()})
     return made
-
-
-def _turn(reply: Any, latency_s: float, where: str) -> PolicyTurn:
-    """A PolicyTurn from a chat completion, taking the server's extensions where they are there."""
-    choices = getattr(reply, "choices", None)
-    if not choices or getattr(choices[0], "message", None) is None:
-        raise InfrastructureError(f"{where}: the reply holds no choice")
-    choice = choices[0]
-    text = choice.message.content or ""
-    thought = getattr(choice.message, "reasoning_content", None) or getattr(choice.message, "reasoning", None)
-    if isinstance(thought, str) and thought:
-        text = f"<think>{thought}</think>{text}"
-    ids = getattr(choice, "token_ids", None)
-    ids = tuple(ids) if ids and not thought else None
-    logged = getattr(choice.logprobs, "content", None) if choice.logprobs else None
-    logprobs = tuple(entry.logprob for entry in logged or ())
-    usage = reply.usage
-    return PolicyTurn(
-        text=text,
-        token_ids=ids,
-        logprobs=logprobs if ids is not None and len(logprobs) == len(ids) else None,
-        finish_reason=_finish_reason(choice),
-        latency_s=latency_s,
-        prompt_tokens=usage.prompt_tokens if usage else 0,
-        completion_tokens=usage.completion_tokens if usage else 0,
-    )
-
-
-def _finish_reason(choice: Any) -> str:
-    """The stop string where the server names it; "eos" where it says that it was none; else its finish
-    reason."""
-    extra = choice.model_extra or {}
-    if choice.finish_reason == "stop" and "stop_reason" in extra:
-        stopped = extra["stop_reason"]
-        return stopped if isinstance(stopped, str) else "eos"
-    return choice.finish_reason or "stop"

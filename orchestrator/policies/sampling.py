@@ -23,9 +23,7 @@ class SeededSampler(LogitsProcessor):
     distribution that was drawn from: forbidden ids excluded, temperature applied (1 where it is 0).
     """
 
-    def __init__(
-        self, seeds: Sequence[int], *, temperature: float, max_steps: int, forbidden: Collection[int]
-    ) -> None:
+    def __init__(self, seeds: Sequence[int], *, temperature: float, max_steps: int, forbidden: Collection[int]) -> None:
         self.temperature = temperature
         self.forbidden = torch.tensor(sorted(forbidden), dtype=torch.long)
         self.uniforms = torch.stack([_uniforms(seed, max_steps) for seed in seeds])

@@ -57,9 +57,7 @@ def test_an_unknown_key_is_refused_with_line_and_nearest_name(tmp_path: Path) ->
 
 
 def test_an_unknown_override_says_where_it_came_from(tmp_path: Path) -> None:
-    with pytest.raises(
-        UserFault, match=r"override rows\.tset=3: unknown key 'rows\.tset' \(did you mean 'test'\?\)"
-    ):
+    with pytest.raises(UserFault, match=r"override rows\.tset=3: unknown key 'rows\.tset' \(did you mean 'test'\?\)"):
         load_eval_config(write(tmp_path, SMALL), ["rows.tset=3"])
 
 
@@ -100,7 +98,9 @@ def test_limits_that_contradict_each_other_are_refused_with_the_sum(tmp_path: Pa
 def test_settings_that_change_no_result_are_not_part_of_the_identity(tmp_path: Path) -> None:
     path = write(tmp_path, SMALL)
     plain = load_eval_config(path).identity()
-    assert plain == load_eval_config(path, ["concurrency=1", "run=elsewhere", "cache=c"]).identity()
+    assert (
+        plain == load_eval_config(path, ["concurrency=1", "run=elsewhere", "cache=c", "deadlines.call_s=5"]).identity()
+    )
     assert plain != load_eval_config(path, ["seed=1"]).identity()
 
 

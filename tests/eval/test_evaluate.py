@@ -15,6 +15,7 @@ from PIL import Image
 from eval.benchmarks.parquet import write_parquet
 from eval.benchmarks.row import Row
 from eval.config import EvalConfig, load_eval_config
+from eval.redraw import redraw
 from eval.run import Evaluation, evaluate
 from registry.errors import UserFault
 from registry.registry import Registry
@@ -67,6 +68,7 @@ arms:
   best_single_pair: {{kind: best_single_pair}}
   oracle: {{kind: oracle}}
 concurrency: 1
+expert_concurrency: 1
 """
 
 
@@ -141,7 +143,10 @@ def test_a_run_broken_off_after_seven_of_twenty_rows_runs_thirteen_more_to_the_s
     stop = stop_after(7, "random")
     with pytest.raises(stop.Stopped):  # type: ignore[attr-defined]
         world.evaluate(ONLY_RANDOM, start_phase=stop)
+    unfinished = redraw(world.run).results
+    assert (unfinished["status"], unfinished["trajectories"], unfinished["expected"]) == ("incomplete", 7, 20)
     resumed = world.evaluate(ONLY_RANDOM)
+    assert resumed.results["status"] == "complete"
     assert resumed.ran == 13
     straight = world.evaluate(ONLY_RANDOM, folder=world.folder / "straight")
     assert straight.ran == 20
@@ -214,11 +219,25 @@ def test_results_report_matrix_and_figures_are_left_in_the_folder(world: World) 
     assert done.outputs.report_path == world.run / "report.html"
 
 
+def test_the_report_can_be_made_anew_from_the_folder_alone(world: World) -> None:
+    done = world.evaluate(limit=8)
+    size = done.outputs.report_path.stat().st_size
+    for name in ("results.json", "report.html", "matrix.png"):
+        (world.run / name).unlink()
+    again = redraw(world.run)
+    assert json.loads(again.results_path.read_text())["baselines"]["oracle"]["n"] == 8
+    assert again.report_path.stat().st_size == pytest.approx(size, abs=20)
+    assert (world.run / "matrix.png").exists()
+
+
+def test_a_folder_without_an_evaluation_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserFault, match="holds no evaluation"):
+        redraw(tmp_path)
+
+
 def test_a_missing_checkpoint_is_told_before_anything_runs(world: World) -> None:
     with pytest.raises(UserFault, match="policy 'mine': no checkpoint in nowhere"):
-        world.evaluate(
-            'policies={"mine":{"path":"nowhere"}}', 'arms={"after":{"kind":"policy","policy":"mine"}}'
-        )
+        world.evaluate('policies={"mine":{"path":"nowhere"}}', 'arms={"after":{"kind":"policy","policy":"mine"}}')
     assert not (world.run / "journal.jsonl").exists()
 
 

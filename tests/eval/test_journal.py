@@ -35,9 +35,7 @@ def test_what_was_appended_is_there_when_opened_again(tmp_path: Path, make_traje
     with Journal(path) as journal:
         assert list(journal.facts) == [("after", "a", 0), ("after", "b", 0)]
         assert journal.repair is None
-        assert (
-            journal.read(("after", "b", 0))["trajectory"]["turns"][0]["observation"]["text"] == "左肺 \ud83d"
-        )
+        assert journal.read(("after", "b", 0))["trajectory"]["turns"][0]["observation"]["text"] == "左肺 \ud83d"
 
 
 @pytest.mark.parametrize("cut", [2, 40, 600])

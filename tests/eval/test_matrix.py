@@ -61,7 +61,5 @@ def test_a_matrix_survives_its_json_form() -> None:
 
 
 def test_the_heat_map_is_a_png(tmp_path: Path) -> None:
-    path = draw_matrix(
-        matrix(x=(0.9, 0.1, None, 0.0), y=(0.0, 0.2, 0.6, 1.0)), tmp_path / "deep" / "matrix.png"
-    )
+    path = draw_matrix(matrix(x=(0.9, 0.1, None, 0.0), y=(0.0, 0.2, 0.6, 1.0)), tmp_path / "deep" / "matrix.png")
     assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

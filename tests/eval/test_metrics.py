@@ -96,9 +96,7 @@ def test_copied_share_is_a_share_of_calls(make_facts) -> None:
 
 
 def test_tokens_latency_calls_and_turns_are_means_per_valid_trajectory(make_facts) -> None:
-    summary = summarise(
-        [make_facts("a", latency_s=1.0), make_facts("b", latency_s=3.0), make_facts("c", None)]
-    )
+    summary = summarise([make_facts("a", latency_s=1.0), make_facts("b", latency_s=3.0), make_facts("c", None)])
     assert summary.policy_prompt_tokens == 30
     assert summary.policy_completion_tokens == 9
     assert summary.expert_tokens == 102

@@ -78,16 +78,11 @@ def material(make_trajectory, **changes: Any) -> Material:
 
 
 def test_hostile_text_of_expert_policy_and_question_becomes_plain_text(make_trajectory) -> None:
-    text = render(
-        material(make_trajectory, observation=HOSTILE, answer=HOSTILE, question=HOSTILE, gold=HOSTILE)
-    )
+    text = render(material(make_trajectory, observation=HOSTILE, answer=HOSTILE, question=HOSTILE, gold=HOSTILE))
     page = Page(text)
     assert [tag for tag, _ in page.elements].count("script") == 2
     assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
-    assert all(
-        "src" not in attributes or str(attributes["src"]).startswith("data:")
-        for _, attributes in page.elements
-    )
+    assert all("src" not in attributes or str(attributes["src"]).startswith("data:") for _, attributes in page.elements)
     assert "alert(1)" in " ".join(page.texts)
     assert "\u202e" not in text
     text.encode("utf-8")
@@ -105,9 +100,7 @@ def test_the_page_refers_to_nothing_outside_itself(make_trajectory) -> None:
 
 def test_the_page_forbids_network_and_any_script_but_its_own(make_trajectory) -> None:
     text = render(material(make_trajectory))
-    policy = (
-        next(a["content"] for tag, a in Page(text).elements if tag == "meta" and a.get("http-equiv")) or ""
-    )
+    policy = next(a["content"] for tag, a in Page(text).elements if tag == "meta" and a.get("http-equiv")) or ""
     assert "default-src 'none'" in policy
     script = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert len(script) == 1

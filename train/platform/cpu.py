@@ -1,7 +1,7 @@
 """A CPU platform for verl, through verl's own plug-in point.
 
 One idea: verl counts only accelerators, so Ray's *logical* GPU slots stand for CPU workers; everything that would ask
-a device answers from the host. Selected by `VERL_PLATFORM=cpu` alone: on a GPU node loading this module changes nothing.
+a device answers from the host. Selected by `VERL_PLATFORM=cpu` alone: on a GPU node loading this module does nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import psutil
@@ -46,6 +47,7 @@ def _host_memory(*args: Any, **kwargs: Any) -> tuple[int, int]:
     return memory.available, memory.total
 
 
+@cache
 def _device_module() -> types.ModuleType:
     """`torch.cpu` with the names of `torch.cuda` that verl calls."""
     module = types.ModuleType("maestro_torch_cpu")
@@ -79,8 +81,6 @@ def _device_module() -> types.ModuleType:
 class PlatformCPU(PlatformBase):
     """verl's view of a host without accelerators (methods as in verl's PlatformBase)."""
 
-    _module: types.ModuleType | None = None
-
     @property
     def device_name(self) -> str:
         return "cpu"
@@ -91,9 +91,7 @@ class PlatformCPU(PlatformBase):
 
     @property
     def device_module(self) -> Any:
-        if PlatformCPU._module is None:
-            PlatformCPU._module = _device_module()
-        return PlatformCPU._module
+        return _device_module()
 
     def is_available(self) -> bool:
         return True

@@ -28,7 +28,9 @@ class TinyShape:
     min_pixels: int = 64 * 64
 
 
-def build_tiny_policy(folder: Path, tokenizer: PreTrainedTokenizerFast, seed: int, shape: TinyShape | None = None) -> int:
+def build_tiny_policy(
+    folder: Path, tokenizer: PreTrainedTokenizerFast, seed: int, shape: TinyShape | None = None
+) -> int:
     """Write model, tokenizer and processor to `folder`; returns the number of parameters."""
     import torch
     from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration, Qwen3VLProcessor

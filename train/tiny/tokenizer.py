@@ -43,10 +43,12 @@ def build_tokenizer(
 
     core = Tokenizer(models.BPE())
     # Digits stay apart: a number is copied digit by digit, whatever its value.
-    core.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(r"\d"), "isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False),
-    ])
+    core.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r"\d"), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
+    )
     core.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,

@@ -1,0 +1,75 @@
+"""What a run folder needs to be read again without running anything: its settings and its matrix.
+
+The one idea: results and report are a function of the folder, so they can be made anew (after an interrupted run,
+with a newer template) from ``eval.json``, ``matrix.json`` and the journal; only the rows are drawn again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from eval.config import VALIDATION, EvalConfig
+from eval.journal import Journal
+from eval.matrix import Matrix
+from eval.output import Outputs, write_outputs
+from eval.phases import Clock, StartPhase, silent
+from eval.rows import load_splits
+from registry.errors import UserFault
+
+FILE = "eval.json"
+MATRIX_FILE = "matrix.json"
+
+
+def remember(folder: Path, config: EvalConfig, limit: int | None, versions: Mapping[str, str]) -> None:
+    """Lay down what the folder's last start was asked to do."""
+    record = {"limit": limit, "versions": dict(versions), "config": config.model_dump(mode="json")}
+    _write(folder / FILE, record)
+
+
+def save_matrix(folder: Path, rows: int, matrix: Matrix) -> None:
+    """Keep the matrix measured on ``rows`` validation rows."""
+    _write(folder / MATRIX_FILE, {"rows": rows, **matrix.to_json()})
+
+
+def load_matrix(folder: Path, rows: int) -> Matrix | None:
+    """The matrix of the folder, if it was measured on that many rows."""
+    try:
+        saved = json.loads((folder / MATRIX_FILE).read_text(encoding="utf-8"))
+        return Matrix.from_json(saved) if saved["rows"] == rows else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def redraw(folder: Path, *, start_phase: StartPhase = silent) -> Outputs:
+    """Make results, figures and report of a run folder anew; runs no episode.
+
+    Raises:
+        UserFault: the folder holds no evaluation, or one is being written at this moment.
+    """
+    try:
+        record = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        config, limit = EvalConfig.model_validate(record["config"]), record["limit"]
+    except (OSError, ValueError, KeyError, ValidationError) as error:
+        raise UserFault(
+            "this folder holds no evaluation that can be read",
+            where=str(folder / FILE),
+            fix="give the folder that `maestro evaluate` wrote (its --run)",
+        ) from error
+    with Journal(folder / "journal.jsonl") as journal:
+        splits = load_splits(config, limit, start_phase)
+        known = [len(rows.tasks) for rows in splits if rows.split == VALIDATION]
+        matrix = load_matrix(folder, known[0]) if known else None
+        seconds, versions = Clock(folder).seconds, record["versions"]
+        return write_outputs(config, folder, journal, splits, matrix, seconds=seconds, versions=versions)
+
+
+def _write(path: Path, record: Mapping[str, Any]) -> None:
+    try:
+        path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UserFault(f"cannot write: {error.strerror or error}", where=str(path)) from error

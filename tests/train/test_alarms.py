@@ -1,0 +1,89 @@
+"""Which streams of step records raise which alarm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from train.collapse import Alarm, alarms
+
+
+def step(number: int, **fields: Any) -> dict[str, Any]:
+    usual = {"reward": 0.8, "entropy": 0.4, "grad_norm": 0.2, "prob_gap": 1e-6, "prob_gap_share": 0.0, "rollouts": 128}
+    return {"step": number, "invalid": 0, **usual, **fields}
+
+
+def names(history: list[dict[str, Any]], max_gap: float = 1e-4) -> list[str]:
+    return [alarm.name for alarm in alarms(history, max_gap=max_gap)]
+
+
+def test_a_healthy_run_raises_nothing() -> None:
+    assert names([]) == []
+    assert names([step(i, reward=-1 + i / 30, entropy=0.8 - i / 100) for i in range(1, 61)]) == []
+
+
+@pytest.mark.parametrize("key", ["entropy", "grad_norm", "reward"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_number_that_is_none_is_fatal(key: str, value: float) -> None:
+    assert alarms([step(3, **{key: value})], max_gap=1e-4) == [
+        Alarm("not_a_number", f"step 3: {key} is {value}", fatal=True)
+    ]
+
+
+def test_a_nan_that_verl_logged_as_null_is_fatal_too() -> None:
+    assert alarms([step(3, grad_norm=None)], max_gap=1e-4) == [
+        Alarm("not_a_number", "step 3: grad_norm is not a finite number", fatal=True)
+    ]
+
+
+def test_a_step_whose_rollouts_all_failed_has_no_reward_and_is_no_nan() -> None:
+    assert names([step(1, reward=None, invalid=128)]) == ["experts_failing"]
+
+
+def test_rollout_and_actor_that_disagree_are_told_with_the_numbers() -> None:
+    [alarm] = alarms([step(7, prob_gap=3e-3, prob_gap_share=1.0)], max_gap=1e-4)
+    assert (alarm.name, alarm.fatal) == ("rollout_actor_gap", False)
+    assert alarm.text.startswith("step 7: rollout and actor probabilities differ by 3.00e-03")
+
+
+def test_one_micro_batch_that_is_off_is_told_though_the_mean_is_small() -> None:
+    assert names([step(7, prob_gap=5e-5, prob_gap_share=0.1)]) == ["rollout_actor_gap"]
+    assert names([step(7, prob_gap=None, prob_gap_share=0.1)]) == ["rollout_actor_gap"]
+
+
+def test_a_wider_limit_is_kept_to() -> None:
+    assert names([step(7, prob_gap=3e-3)], max_gap=1e-2) == []
+
+
+def test_more_than_half_of_the_rollouts_failing_is_told() -> None:
+    assert names([step(1, invalid=64)]) == []
+    assert names([step(1, invalid=65)]) == ["experts_failing"]
+
+
+def test_a_fall_of_the_reward_is_fatal_and_named() -> None:
+    fallen = [step(i) for i in range(1, 16)] + [step(i, reward=0.0) for i in range(16, 26)]
+    assert names(fallen[:20]) == []  # the last ten still hold five good steps: mean 0.4
+    [alarm] = alarms(fallen, max_gap=1e-4)
+    assert alarm == Alarm("reward_collapse", "step 25: reward fell from 0.80 to 0.00", fatal=True)
+
+
+def test_a_rising_entropy_is_told() -> None:
+    rising = [step(i) for i in range(1, 11)] + [step(i, entropy=3.0) for i in range(11, 21)]
+    assert alarms(rising, max_gap=1e-4) == [Alarm("entropy_rising", "step 20: entropy rose from 0.40 to 3.00")]
+
+
+def test_failed_experts_are_no_collapse_of_the_policy() -> None:
+    outage = [step(i) for i in range(1, 16)] + [step(i, reward=None, invalid=128) for i in range(16, 31)]
+    assert names(outage) == ["experts_failing"]
+
+
+def test_an_entropy_that_is_first_known_late_is_no_rise() -> None:
+    late = [step(i) | {"entropy": None} for i in range(1, 11)] + [step(i) for i in range(11, 21)]
+    for record in late[:10]:
+        del record["entropy"]
+    assert names(late) == []
+
+
+def test_too_short_a_run_is_not_judged() -> None:
+    assert names([step(i, reward=1.0 if i < 10 else -1.0) for i in range(1, 20)]) == []
