@@ -97,7 +97,8 @@ _shared: dict[str, _Shared] = {}
 @lru_cache(maxsize=4)
 def _settings(path: str) -> RolloutSettings:
     raw = json.loads(Path(path).read_text(encoding="utf-8"))
-    return RolloutSettings(**{key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()})
+    fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in raw.items()}
+    return RolloutSettings(**fields)
 
 
 class OrchestratorAgentLoop(AgentLoopBase):
@@ -146,7 +147,7 @@ class OrchestratorAgentLoop(AgentLoopBase):
     def _output(
         self, trajectory: Trajectory, result: Reward, policy: EnginePolicy, row: dict[str, Any]
     ) -> AgentLoopOutput:
-        filler = self.tokenizer.eos_token_id  # verl cannot hold an empty prompt or response
+        filler = self.shared.encoder.processor.tokenizer.eos_token_id  # verl cannot hold an empty prompt or response
         prompt, ids = list(trajectory.prompt_ids or ()), list(trajectory.response_ids or ())
         mask = list(trajectory.response_mask or ())
         logprobs = list(trajectory.response_logprobs or [0.0] * len(ids))

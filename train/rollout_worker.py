@@ -1,25 +1,106 @@
-"""verl's agent-loop worker without the luggage (`rollout.agent.agent_loop_manager_class`).
+"""verl's agent-loop worker with the work done once a row instead of once a rollout.
 
-verl stores the raw prompt beside every rollout, decoded pictures included: hundreds of kilobytes that nobody reads
-again, serialised once a rollout. Here it stays with the worker.
+One idea: the rollouts of a row share their picture and the beginning of their ids. Pixels and positions are worked out
+for the first of them; a finished group is handed over in one message, without the raw prompt (decoded pictures that
+nobody reads again). Chosen by `rollout.agent.agent_loop_manager_class`.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import ray
+import torch
+import transfer_queue as tq
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
+from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 _Worker: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class  # type: ignore[attr-defined]
+_KEPT = 256
 
 
 class RolloutWorker(_Worker):
-    """Stores what the trainer reads: ids, masks, pixels, reward."""
+    """Stores what the trainer reads: ids, masks, positions, pixels, reward."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._pixels: OrderedDict[tuple[int, ...], tuple[Any, dict[str, Any]]] = OrderedDict()
+        self._positions: OrderedDict[int, tuple[Any, torch.Tensor]] = OrderedDict()
+        self._groups: dict[str, list[tuple[str, dict[str, Any], dict[str, Any]]]] = {}
 
     async def _agent_loop_postprocess(self, output: Any, validate: bool, **kwargs: Any) -> None:
-        kwargs.pop("raw_prompt", None)
-        await super()._agent_loop_postprocess(output, validate, **kwargs)
+        """Keep a finished rollout until its group is whole, then store the group.
+
+        A rollout that raised leaves its group incomplete: verl then marks the prompt as failed and goes on without it.
+        """
+        rollout = self.config.actor_rollout_ref.rollout
+        uid, size = str(kwargs["uid"]), rollout.val_kwargs.n if validate else rollout.n
+        group = self._groups.setdefault(uid, [])
+        group.append(self._stored(output, kwargs))
+        if len(group) < size:
+            return
+        del self._groups[uid]
+        keys, fields, tags = zip(*group, strict=True)
+        await tq.async_kv_batch_put(
+            keys=list(keys),
+            fields=list_of_dict_to_tensordict(list(fields)),
+            tags=list(tags),
+            partition_id="val" if validate else "train",
+        )
+
+    def _stored(self, output: Any, row: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+        """(key, fields, tag) of one rollout, in verl's names."""
+        ids = torch.tensor(output.prompt_ids + output.response_ids, dtype=torch.int64)
+        pixels = self._compute_multi_modal_inputs(output, ids)
+        positions = self._compute_position_ids(ids.unsqueeze(0), torch.ones_like(ids).unsqueeze(0), pixels)
+        fields = output.as_dict()
+        fields.update({name: value for name, value in row.items() if name != "raw_prompt"})
+        fields.pop("multi_modal_data", None)
+        fields["loss_mask"] = fields["response_mask"]
+        fields["input_ids"] = ids
+        fields["position_ids"] = positions.squeeze(0)
+        fields["multi_modal_inputs"] = pixels
+        prompt, response = len(output.prompt_ids), len(output.response_ids)
+        tag = {
+            "status": "success",
+            "prompt_len": prompt,
+            "response_len": response,
+            "seq_len": prompt + response,
+            "global_steps": row["global_steps"],
+            "min_global_steps": output.extra_fields.get("min_global_steps"),
+            "max_global_steps": output.extra_fields.get("max_global_steps"),
+        }
+        return f"{row['uid']}_{row['session_id']}_0", fields, tag
+
+    def _compute_multi_modal_inputs(self, output: Any, input_ids: torch.Tensor) -> dict[str, Any]:
+        images = (output.multi_modal_data or {}).get("images") or []
+        key = tuple(id(image) for image in images)
+        if not key:
+            return super()._compute_multi_modal_inputs(output, input_ids)
+        if key not in self._pixels:
+            # the images are kept beside the result, so that their identity cannot be given to others
+            self._pixels[key] = (images, super()._compute_multi_modal_inputs(output, input_ids))
+            if len(self._pixels) > _KEPT:
+                self._pixels.popitem(last=False)
+        return dict(self._pixels[key][1])
+
+    def _compute_position_ids(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, multi_modal_inputs: dict[str, Any], *args: Any
+    ) -> torch.Tensor:
+        """Positions [1, axes, L]. Behind the pictures they only count on, so a shorter rollout's are a longer one's."""
+        pixels = multi_modal_inputs.get("pixel_values")
+        length = input_ids.shape[1]
+        known = self._positions.get(id(pixels)) if pixels is not None else None
+        if known is None or known[1].shape[-1] < length:
+            positions = super()._compute_position_ids(input_ids, attention_mask, multi_modal_inputs, *args)
+            if pixels is not None:
+                self._positions[id(pixels)] = known = (pixels, positions)
+                if len(self._positions) > _KEPT:
+                    self._positions.popitem(last=False)
+            return positions
+        multi_modal_inputs.pop("mm_token_type_ids", None)
+        return known[1][..., :length].clone()
 
 
 class RolloutManager(AgentLoopManagerTQ):

@@ -76,6 +76,7 @@ def _page(material: Material) -> dict[str, Any]:
     arms = [*named, *results["baselines"].items()]
     unseen = results.get("unseen") or {}
     beside = {name: unseen.get(name) for name in ("after", "before")} | dict(unseen.get("baselines") or {})
+    shared = results["shared_wordings"]
     matrix = material.matrix
     return {
         "title": material.title,
@@ -90,6 +91,7 @@ def _page(material: Material) -> dict[str, Any]:
                 "lead": name == "after",
                 "entry": entry,
                 "unseen": beside.get(name),
+                "shared": shared.get(name),
             }
             for name, entry in arms
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -52,9 +53,10 @@ def read_chart(rgb: np.ndarray, texts: Sequence[TextBox]) -> list[Reading] | Non
     names = [piece for piece in pieces if parse_number(piece.text) is None]
     axis = find_axis(row, numbers)
     longest = max(bar.length for bar in row.bars)
+    labels = _without_a_lone_accent([_label(row, bar, names) for bar in row.bars])
     return [
-        Reading(_label(row, bar, names), _value(row, bar, numbers, axis, longest), bar.length)
-        for bar in row.bars
+        Reading(label, _value(row, bar, numbers, axis, longest), bar.length)
+        for label, bar in zip(labels, row.bars, strict=True)
     ]
 
 
@@ -73,8 +75,7 @@ def find_axis(row: BarRow, numbers: Sequence[tuple[float, TextBox]]) -> Axis | N
     if len(best) < 2:
         return None
     slope, offset = np.polyfit([at for at, _ in best], [value for _, value in best], 1)
-    # Bars nearly always start at zero; then the offset is reading noise.
-    return Axis(float(slope), 0.0 if abs(offset) < 4 * slope else float(offset), len(best))
+    return Axis(float(slope), float(offset), len(best))
 
 
 def _length_at(row: BarRow, text: TextBox) -> float:
@@ -130,6 +131,16 @@ def _label(row: BarRow, bar: Bar, names: Sequence[TextBox]) -> str:
         mine = [t for t in names if t.x1 < row.base + 5 and low < t.centre[1] < high]
     ordered = sorted(mine, key=lambda text: (round(text.y0 / 8), text.x0))
     return _tidy(" ".join(text.text for text in ordered))
+
+
+def _without_a_lone_accent(labels: list[str]) -> list[str]:
+    """Where one label alone has accents, a speck was read as one; where several have, so has the language."""
+    plain = [
+        "".join(sign for sign in unicodedata.normalize("NFKD", label) if not unicodedata.combining(sign))
+        for label in labels
+    ]
+    accented = sum(label != bare for label, bare in zip(labels, plain, strict=True))
+    return plain if accented == 1 and len(labels) > 1 else labels
 
 
 def _tidy(label: str) -> str:

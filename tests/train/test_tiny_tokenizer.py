@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.encoding import ProcessorTokenizer
@@ -19,11 +19,10 @@ def pieces(tokenizer: Any, text: str) -> list[str]:
     return [tokenizer.decode([i]) for i in tokenizer.encode(text, add_special_tokens=False)]
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(TEXT)
 def test_any_text_comes_back(text: str) -> None:
-    if any(f" {tag}" in text or tag in text for tag in CLOSING):
-        return
+    assume(not any(tag in text for tag in CLOSING))  # they take the blank before them along
     codec = ProcessorTokenizer(PLAIN)
     assert codec.decode(codec.encode(text)) == text
 

@@ -47,7 +47,7 @@ def test_verls_own_keys_keep_their_dots(written) -> None:
 
 
 def test_an_empty_file_is_the_default_run(written) -> None:
-    assert load_config(written("")) == TrainConfig()
+    assert load_config(written("")) == TrainConfig.model_validate({})
 
 
 def test_an_unknown_key_is_refused_with_the_nearest_one(written) -> None:
@@ -132,7 +132,7 @@ def test_describe_lists_every_key_once_with_a_meaning() -> None:
                 found.append(prefix + name)
         return found
 
-    rows = describe(TrainConfig())
+    rows = describe(TrainConfig.model_validate({}))
     assert [key for key, _, _ in rows] == keys(TrainConfig)
     assert all(meaning for _, _, meaning in rows)
     assert ("resume", "auto", "auto: go on from the newest checkpoint (auto | never)") in rows

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_module
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
@@ -31,6 +31,7 @@ def test_literals_are_written_as_hydra_reads_them(value: Any, literal: str) -> N
     assert overrides({"key.sub": value}) == [f"key.sub={literal}"]
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])))
 def test_any_text_comes_back_from_hydras_parser(text: str) -> None:
     assert PARSER.parse_override(overrides({"key": text})[0]).value() == text
@@ -43,7 +44,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> RunPaths:
 
 def test_every_setting_composes_against_the_installed_verl(paths: RunPaths) -> None:
     extra = {"trainer.nnodes": 2, "ray_kwargs.ray_init.num_gpus": 3, "data.train_batch_size": 7}
-    config = TrainConfig(verl=extra)
+    config = TrainConfig.model_validate({"verl": extra})
     settings = verl_settings(config, paths, Path("/policies/it's mine"))
     with initialize_config_module("verl.trainer.config", version_base=None):
         composed = compose("ppo_trainer", overrides=overrides(settings))
@@ -56,7 +57,7 @@ def test_every_setting_composes_against_the_installed_verl(paths: RunPaths) -> N
 
 
 def test_the_same_settings_without_the_host_part_compose_for_gpus(paths: RunPaths) -> None:
-    settings = verl_settings(TrainConfig(platform="cuda"), paths, Path("/policy"))
+    settings = verl_settings(TrainConfig.model_validate({"platform": "cuda"}), paths, Path("/policy"))
     with initialize_config_module("verl.trainer.config", version_base=None):
         composed = compose("ppo_trainer", overrides=overrides(settings))
     assert composed.trainer.device == "cuda"
@@ -94,4 +95,4 @@ def test_the_environment_names_this_attempts_file_and_the_gaps_limit(paths: RunP
     env = environment(config, paths, 3)
     assert env["VERL_FILE_LOGGER_PATH"] == str(paths.root / "logs" / "verl-03.jsonl")
     assert (env["MAESTRO_MAX_GAP"], env["VERL_PLATFORM"]) == ("0.002", "cpu")
-    assert "VERL_PLATFORM" not in environment(TrainConfig(platform="cuda"), paths, 1)
+    assert "VERL_PLATFORM" not in environment(TrainConfig.model_validate({"platform": "cuda"}), paths, 1)
