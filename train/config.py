@@ -66,6 +66,7 @@ class GrpoSection(_Section):
     prompts: int = Field(16, ge=1, description="prompts a step")
     samples: int = Field(8, ge=2, description="trajectories a prompt: the group size G")
     rate: float = Field(1e-4, gt=0, description="learning rate")
+    warmup: int = Field(0, ge=0, description="steps over which the rate rises to its value")
     schedule: Literal["constant", "cosine"] = Field("constant", description="cosine: falls to a tenth of the rate")
     kl: float = Field(0.0, ge=0, description="weight of the KL divergence from the policy before RL")
     weight_decay: float = Field(0.01, ge=0, description="AdamW weight decay")

@@ -39,6 +39,7 @@ def verl_settings(config: TrainConfig, paths: RunPaths, model: Path) -> dict[str
         "actor_rollout_ref.model.external_lib": "train.policy_loss",
         "actor_rollout_ref.actor.strategy": "fsdp2",
         "actor_rollout_ref.actor.optim.lr": g.rate,
+        "actor_rollout_ref.actor.optim.lr_warmup_steps": g.warmup,
         "actor_rollout_ref.actor.optim.lr_scheduler_type": g.schedule,
         "actor_rollout_ref.actor.optim.min_lr_ratio": 0.1,
         "actor_rollout_ref.actor.optim.weight_decay": g.weight_decay,
@@ -59,6 +60,8 @@ def verl_settings(config: TrainConfig, paths: RunPaths, model: Path) -> dict[str
         "actor_rollout_ref.actor.entropy_coeff": g.entropy,
         "actor_rollout_ref.actor.calculate_entropy": True,
         "actor_rollout_ref.actor.data_loader_seed": config.seed,
+        # a Hugging Face copy beside every checkpoint: what is exported in the end
+        "actor_rollout_ref.actor.checkpoint.save_contents": ["model", "optimizer", "extra", "hf_model"],
         "actor_rollout_ref.rollout.name": "vllm",
         "actor_rollout_ref.rollout.mode": "async",
         "actor_rollout_ref.rollout.n": g.samples,
@@ -141,8 +144,6 @@ _CPU: dict[str, Any] = {
     "+actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype": "fp32",
     "+actor_rollout_ref.actor.fsdp_config.mixed_precision.reduce_dtype": "fp32",
     "+actor_rollout_ref.actor.fsdp_config.mixed_precision.buffer_dtype": "fp32",
-    # weights are a few MB here: a Hugging Face copy beside every checkpoint costs nothing
-    "actor_rollout_ref.actor.checkpoint.save_contents": ["model", "optimizer", "extra", "hf_model"],
     "actor_rollout_ref.rollout.tensor_model_parallel_size": 1,
     "actor_rollout_ref.rollout.dtype": "float32",
     "actor_rollout_ref.rollout.enforce_eager": True,

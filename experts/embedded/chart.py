@@ -62,7 +62,15 @@ def read_chart(rgb: np.ndarray, texts: Sequence[TextBox]) -> list[Reading] | Non
 
 def find_axis(row: BarRow, numbers: Sequence[tuple[float, TextBox]]) -> Axis | None:
     """The value axis: the line through most tick labels and numbers printed at bars, by least squares over those."""
-    marks = [(_length_at(row, text), value) for value, text in numbers if _beside_bars(row, text)]
+    ticks = [(value, text) for value, text in numbers if _beside_bars(row, text)]
+    marks = [(_length_at(row, text), value) for value, text in ticks]
+    if row.upright:
+        # The stroke of a tick mark is often read as a last 1: "4-" as 41.
+        marks += [
+            (_length_at(row, text), float(text.text[:-1]))
+            for _, text in ticks
+            if re.fullmatch(r"\d+1", text.text)
+        ]
     marks += [(bar.length, value) for bar in row.bars if (value := _printed(bar, row, numbers)) is not None]
     best: list[tuple[float, float]] = []
     for (one, low), (two, high) in combinations(marks, 2):

@@ -58,9 +58,10 @@ class Inks:
         return [ink for ink in range(1, len(self.colours)) if np.ptp(self.colours[ink]) >= 40]
 
     def unmixed(self) -> list[int]:
-        """Inks that are no mixture of the background with a more frequent ink, as smoothed rims are."""
+        """Inks that are no mixture of the background with an ink of more contrast, as smoothed rims are."""
+        contrast = np.abs(self.colours - self.colours[0]).max(axis=1)
         pure: list[int] = []
-        for ink in sorted(range(1, len(self.colours)), key=lambda ink: -self.shares[ink]):
+        for ink in sorted(range(1, len(self.colours)), key=lambda ink: -contrast[ink]):
             if not any(_mixes(self.colours[0], self.colours[other], self.colours[ink]) for other in pure):
                 pure.append(ink)
         return pure

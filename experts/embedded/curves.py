@@ -32,7 +32,8 @@ def crossings(rgb: np.ndarray) -> int | None:
 
 def _widest_lines(inks: Inks) -> list[tuple[np.ndarray, float]]:
     """(height per column, NaN in gaps; thickness) of each coloured ink that spans many columns."""
-    lines = [_trace(inks.mask(ink).astype(bool)) for ink in inks.chromatic()]
+    pure = [ink for ink in inks.unmixed() if ink in inks.chromatic()]
+    lines = [_trace(inks.mask(ink).astype(bool)) for ink in pure]
     wide = [line for line in lines if np.isfinite(line[0]).mean() > 0.3]
     return sorted(wide, key=lambda line: -int(np.isfinite(line[0]).sum()))
 

@@ -16,6 +16,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from experts.embedded.brief import Brief, read_brief
+from experts.embedded.lexicon import understood
 from registry.names import normalise
 
 UNCLEAR = "unclear"
@@ -50,7 +51,9 @@ class Program(ABC):
             return UNCLEAR
         try:
             rgb = np.ascontiguousarray(pictures[0].rgb())
-            return self.measure(read_brief(prompt), rgb) or UNCLEAR
+            brief = read_brief(prompt)
+            asked = brief.question.split("\n")[0] if brief.task == CLASSIFY else brief.question
+            return (self.measure(brief, rgb) if understood(brief.task, asked) else None) or UNCLEAR
         except Exception as error:  # a measurement that a picture leads astray is one that cannot tell
             _log.warning("%s could not measure: %s: %s", type(self).__name__, type(error).__name__, error)
             return UNCLEAR

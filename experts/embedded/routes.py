@@ -19,6 +19,7 @@ _LETTER_ROOM = 0.07  # of the map's side: how far from its place a letter's ink 
 _DOOR_ROOM = 0.095  # of the map's side: how far from its letter a route may end
 _LEAST_SHARE = 0.0015  # of the pixels: an ink with fewer is no route
 _LEAST_CONTRAST = 20  # in some channel, between the inks of two routes
+_LEAST_CHROMA = 24  # range of channels of a pixel that belongs to a route
 _LEAST_PIECE = 0.0002  # of the pixels: a smaller patch of a route's ink is the smoothed rim of a letter
 
 
@@ -29,7 +30,11 @@ def routes_between(rgb: np.ndarray, one: str, two: str) -> int | None:
     if one not in stations or two not in stations:
         return None
     inks = find_inks(small, least_share=_LEAST_SHARE, apart=_LEAST_CONTRAST)
-    routes = [_without_specks(inks.mask(ink)) for ink in inks.unmixed() if ink in inks.chromatic()]
+    # The grey rims of letters come near to some route's ink.
+    coloured = (_range_of_channels(small) > _LEAST_CHROMA).astype(np.uint8)
+    routes = [
+        _without_specks(inks.mask(ink) & coloured) for ink in inks.unmixed() if ink in inks.chromatic()
+    ]
     if not routes:
         return None
     doors = _doors(np.logical_or.reduce(routes), stations)
@@ -41,10 +46,8 @@ def routes_between(rgb: np.ndarray, one: str, two: str) -> int | None:
 def find_stations(rgb: np.ndarray) -> dict[str, tuple[float, float]]:
     """Centre (x, y) in pixels of each station's letter that stands at its place."""
     height, width = rgb.shape[:2]
-    red, green, blue = (rgb[..., channel] for channel in range(3))
-    lightest = np.maximum(np.maximum(red, green), blue)
-    darkest = np.minimum(np.minimum(red, green), blue)
-    letters = (lightest < 150) & (lightest - darkest < 40)
+    lightest = np.maximum(np.maximum(rgb[..., 0], rgb[..., 1]), rgb[..., 2])
+    letters = (lightest < 150) & (_range_of_channels(rgb) < 40)
     found: dict[str, tuple[float, float]] = {}
     for name, (u, v) in _STATIONS.items():
         left, right = (max(round((u + side) * width), 0) for side in (-_LETTER_ROOM, _LETTER_ROOM))
@@ -53,6 +56,12 @@ def find_stations(rgb: np.ndarray) -> dict[str, tuple[float, float]]:
         if len(rows) > 0.0002 * letters.size:
             found[name] = (left + float(columns.mean()), top + float(rows.mean()))
     return found
+
+
+def _range_of_channels(rgb: np.ndarray) -> np.ndarray:
+    """Largest less smallest channel of each pixel: 0 for greys."""
+    red, green, blue = (rgb[..., channel] for channel in range(3))
+    return np.maximum(np.maximum(red, green), blue) - np.minimum(np.minimum(red, green), blue)
 
 
 def _without_specks(mask: np.ndarray) -> np.ndarray:

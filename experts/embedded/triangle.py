@@ -16,6 +16,7 @@ from experts.embedded.brief import TextBox
 from experts.embedded.colours import ink_mask
 from experts.embedded.numbers import first_number, parse_number
 
+_MARK_ROOM = 0.15  # of the longest side: how far from the right angle its mark may lie
 _SQUARE_ENOUGH = 0.2  # cosine of the largest angle that still counts as a right angle
 
 
@@ -48,19 +49,7 @@ def right_corner(triangle: np.ndarray) -> int | None:
 
 def missing_side(triangle: np.ndarray, right: int, texts: Sequence[TextBox]) -> float | None:
     """The third side's length by Pythagoras, or None where the texts do not give exactly two sides."""
-    one, two = (right + 1) % 3, (right + 2) % 3
-    middles = {
-        "leg": (triangle[right] + triangle[one]) / 2,
-        "other leg": (triangle[right] + triangle[two]) / 2,
-        "slant": (triangle[one] + triangle[two]) / 2,
-    }
-    lengths: dict[str, float] = {}
-    for text in texts:
-        value = parse_number(text.text)
-        value = first_number(text.text) if value is None else value
-        if value is not None and value > 0:
-            side = min(middles, key=lambda name: float(np.linalg.norm(middles[name] - np.array(text.centre))))
-            lengths.setdefault(side, value)
+    lengths = _labelled_sides(triangle, right, texts)
     if len(lengths) != 2:
         return None
     slant = lengths.pop("slant", None)
@@ -68,3 +57,22 @@ def missing_side(triangle: np.ndarray, right: int, texts: Sequence[TextBox]) -> 
     if slant is None:
         return math.hypot(*legs)
     return math.sqrt(slant**2 - legs[0] ** 2) if slant > legs[0] else None
+
+
+def _labelled_sides(triangle: np.ndarray, right: int, texts: Sequence[TextBox]) -> dict[str, float]:
+    """The number that stands nearest to the middle of each side; sides without a number are left out."""
+    corner, one, two = triangle[right], triangle[(right + 1) % 3], triangle[(right + 2) % 3]
+    middles = {"leg": (corner + one) / 2, "other leg": (corner + two) / 2, "slant": (one + two) / 2}
+    mark_room = _MARK_ROOM * float(np.linalg.norm(one - two))
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts:
+        value = parse_number(text.text)
+        value = first_number(text.text) if value is None else value
+        centre = np.array(text.centre)
+        # What is read at the right angle is its mark, not a number.
+        if value is None or value <= 0 or float(np.linalg.norm(centre - corner)) < mark_room:
+            continue
+        distances = {side: float(np.linalg.norm(middle - centre)) for side, middle in middles.items()}
+        side = min(distances, key=lambda name: distances[name])
+        found[side] = min(found.get(side, (math.inf, 0.0)), (distances[side], value))
+    return {side: value for side, (_, value) in found.items()}

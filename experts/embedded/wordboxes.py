@@ -12,12 +12,29 @@ from experts.embedded.numbers import parse_number
 
 
 def split_words(text: TextBox, ink: np.ndarray) -> list[TextBox]:
-    """One box for each word of a text; `ink` is H x W, 1 where something is drawn."""
+    """One box for each word of a text, as tight as its ink; `ink` is H x W, 1 where something is drawn."""
     parts = text.text.split()
     if len(parts) < 2 or text.x1 - text.x0 < 1.5 * text.height or parse_number(text.text) is not None:
-        return [text]
+        return [_tight(text, ink)]
     ends = _runs(text, ink, len(parts)) or _shares(text, parts)
     return [TextBox(part, x0, text.y0, x1, text.y1) for part, (x0, x1) in zip(parts, ends, strict=True)]
+
+
+def _tight(text: TextBox, ink: np.ndarray) -> TextBox:
+    """The box drawn in to the ink inside, leaving out its rim, where neighbours and axes reach in."""
+    rim = 0.15 * text.height
+    top, left = max(int(text.y0 + rim), 0), max(int(text.x0) + 2, 0)
+    inside = ink[top : max(int(text.y1 - rim) + 1, 0), left : max(int(text.x1) - 1, 0)]
+    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    if not len(rows):
+        return text
+    return TextBox(
+        text.text,
+        left + float(columns[0]),
+        top + float(rows[0]),
+        left + float(columns[-1]) + 1,
+        top + float(rows[-1]) + 1,
+    )
 
 
 def _runs(text: TextBox, ink: np.ndarray, count: int) -> list[tuple[float, float]] | None:

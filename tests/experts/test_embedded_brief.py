@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from experts.embedded.brief import TextBox, read_brief
+from experts.embedded.lexicon import understood
 from experts.embedded.numbers import format_number, parse_number
 from experts.embedded.words import Target, direction, extreme, naming, stations, targets, wants_yes_no
 
@@ -86,6 +88,8 @@ def test_names_are_found_by_likeness() -> None:
     ("text", "value"),
     [
         ("1,200", 1200.0),
+        ("200 400", None),
+        ("10-", 10.0),
         ("3.5 cm", 3.5),
         ("−4", -4.0),
         ("1O", 10.0),
@@ -104,3 +108,35 @@ def test_printed_numbers(text: str, value: float | None) -> None:
 )
 def test_answers_have_at_most_two_decimals(value: float, text: str) -> None:
     assert format_number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("task", "question", "expected"),
+    [
+        ("value_reading", "What is the value of Kalomi?", True),
+        ("value_reading", "What is the valuo of Kalomi?", False),  # no word
+        ("route_following", "How many paths go from A to C?", True),
+        ("route_following", "How many single from A to C?", False),  # nothing of the task
+        ("contact_check", "Do the two circles overlap?", True),
+        ("contact_check", "Do the two circles the two circles overlap?", False),  # a stammer
+        ("contact_check", "", False),
+        ("unheard_of", "Is it red?", True),
+        ("grid_sizing", "Count the rows and columns. Answer with numbers in curly brackets, e.g. rows={5}", True),
+    ],
+)
+def test_only_questions_of_known_words_about_the_task_are_understood(task: str, question: str, expected: bool) -> None:
+    assert understood(task, question) is expected
+
+
+def test_a_program_declines_gibberish_and_answers_the_question() -> None:
+    from experts.embedded.contour_analyst import ContourAnalyst
+
+    class Blank:
+        def rgb(self) -> np.ndarray:
+            picture = np.full((200, 200, 3), 255, np.uint8)
+            picture[20:180, 20:24] = picture[20:180, 176:180] = picture[20:24, 20:180] = picture[176:180, 20:180] = 0
+            return picture
+
+    ask = "Task: nesting_depth\nQuestion: {}".format
+    assert ContourAnalyst().answer(ask("How many squares are there?"), [Blank()]) == "1"
+    assert ContourAnalyst().answer(ask("How many squaresow are are there?"), [Blank()]) == "unclear"

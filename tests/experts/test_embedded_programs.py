@@ -151,7 +151,7 @@ def test_analyst_measures_nesting(count: int) -> None:
     sketch = Sketch()
     for k in range(count):
         sketch.path(*square(20 + 15 * k, 24 + 13 * k, 190 - 30 * k))
-    assert ContourAnalyst().answer("Task: nesting_depth\nQuestion: q", [sketch.picture()]) == str(count)
+    assert ContourAnalyst().answer("Task: nesting_depth\nQuestion: How many squares?", [sketch.picture()]) == str(count)
 
 
 @pytest.mark.parametrize("count", [1, 3, 7])
@@ -159,7 +159,8 @@ def test_analyst_counts_a_chain_of_rings(count: int) -> None:
     sketch = Sketch(320, 200)
     for k in range(count):
         sketch.ring(45 + 32 * k, 80 + 24 * (k % 2), 30)
-    assert ContourAnalyst().answer("Task: object_counting\nQuestion: q", [sketch.picture()]) == str(count)
+    prompt = "Task: object_counting\nQuestion: Count the rings."
+    assert ContourAnalyst().answer(prompt, [sketch.picture()]) == str(count)
 
 
 def test_analyst_counts_pentagons_whose_corners_meet() -> None:
@@ -172,7 +173,7 @@ def test_analyst_counts_pentagons_whose_corners_meet() -> None:
             for k in range(5)
         ]
         sketch.path(*corners, corners[0])
-    assert ContourAnalyst().answer("Task: object_counting\nQuestion: q", [sketch.picture()]) == "5"
+    assert ContourAnalyst().answer("Task: object_counting\nQuestion: Count the rings.", [sketch.picture()]) == "5"
 
 
 def test_nested_squares_are_no_chain() -> None:
@@ -344,3 +345,32 @@ def test_a_foreign_task_is_not_answered_rightly(program: type, picture, task: st
 
 def test_without_a_picture_nothing_is_clear() -> None:
     assert ShapeSpotter().answer("Task: object_counting\nQuestion: How many?", []) == "unclear"
+
+
+def test_reader_sees_through_tick_marks_that_were_read_as_ones() -> None:
+    evidence = texts(*CHART_TEXTS, ("0", 38, 200), ("51", 35, 150), ("101", 32, 100), ("15", 35, 50))
+    prompt = f"Task: value_reading\n{evidence}\nQuestion: What is the value of Beturo?"
+    assert float(ChartReader().answer(prompt, [chart()])) == pytest.approx(8, abs=0.2)
+
+
+def test_reader_drops_an_accent_that_one_label_alone_has() -> None:
+    evidence = texts(("Kalomi", 75, 212), ("Beturo", 135, 212), ("Saníke", 195, 212), *TICKS)
+    prompt = f"Task: extreme_finding\n{evidence}\nQuestion: Which one is the largest?"
+    assert ChartReader().answer(prompt, [chart()]) == "Sanike"
+
+
+def test_reader_keeps_accents_where_several_labels_have_them() -> None:
+    evidence = texts(("Málaga", 75, 212), ("Beturo", 135, 212), ("Cádiz", 195, 212), *TICKS)
+    prompt = f"Task: extreme_finding\n{evidence}\nQuestion: Which one is the largest?"
+    assert ChartReader().answer(prompt, [chart()]) == "Cádiz"
+
+
+def test_reader_cuts_ticks_that_were_read_as_one_where_the_gaps_are() -> None:
+    sketch = Sketch().block(60, 40, 160, 70, RED).block(60, 100, 210, 130, RED)
+    for x, text in ((60, "0"), (110, "100"), (160, "200"), (210, "300")):
+        sketch.letter(x, 160, text)
+    ticks = {"text": "0 100 200 300", "score": 0.9, "box": [54, 148, 226, 172]}
+    labels = json.loads(texts(("Kalomi", 36, 55), ("Beturo", 36, 115)).removeprefix("OCR: "))
+    evidence = "OCR: " + json.dumps([*labels, ticks])
+    prompt = f"Task: value_reading\n{evidence}\nQuestion: What is the value of Beturo?"
+    assert float(ChartReader().answer(prompt, [sketch.picture()])) == pytest.approx(300, abs=6)

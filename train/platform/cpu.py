@@ -170,5 +170,19 @@ def _use_gloo_only() -> None:
     distributed.initialize_global_process_group_ray = initialize
 
 
+def _never_pin_memory() -> None:
+    """verl keeps a reference policy in pinned host memory, which only a CUDA driver can give. Must run before verl's
+    engines are imported, which take the class from torch by name.
+    """
+    import torch.distributed.fsdp as fsdp
+
+    class HostPolicy(fsdp.CPUOffloadPolicy):
+        def __init__(self, pin_memory: bool = False) -> None:
+            super().__init__(pin_memory=False)
+
+    fsdp.CPUOffloadPolicy = HostPolicy  # type: ignore[misc]
+
+
 if os.environ.get("VERL_PLATFORM") == "cpu":
     _use_gloo_only()
+    _never_pin_memory()
