@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("finished", nargs="?", type=Path, help="folder of a finished run")
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--run", type=Path, default=Path("runs/bench"))
-    parser.add_argument("--from", dest="source", type=Path, default=Path("runs/demo"), help="run whose policy is trained on")
+    parser.add_argument("--from", dest="source", type=Path, default=Path("runs/demo"), help="run to start from")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     run = args.finished or train(args.run, args.source, args.steps)

@@ -32,7 +32,6 @@ from rewards import Reward, reward
 from rewards.verl_adapter import record
 from train.engine_client import EngineClient
 from train.engine_policy import EnginePolicy, PromptCache
-from train.pixel_memo import remember_pixels
 from train.rollout_log import RolloutRecord
 from train.rows import image_bytes, task_from_row
 
@@ -63,7 +62,6 @@ class _Shared:
         self.budget = Budget(**settings.budget)
         style = settings.prompt_style
         self.system = None if style == "none" else system_prompt(self.registry, style, self.budget.horizon)  # type: ignore[arg-type]
-        remember_pixels(processor)
         self.encoder = PromptEncoder(processor)
         self.engine: EngineClient | None = None
         self.prompts = PromptCache()

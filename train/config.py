@@ -72,6 +72,9 @@ class GrpoSection(_Section):
     weight_decay: float = Field(0.01, ge=0, description="AdamW weight decay")
     clip_low: float = Field(0.2, gt=0, description="lower clip of the probability ratio")
     clip_high: float = Field(0.2, gt=0, description="upper clip of the probability ratio")
+    spare_above: float = Field(
+        1.0, gt=0, le=1, description="tokens of higher probability take no blame from failed rollouts; 1 = all do"
+    )
     entropy: float = Field(0.0, ge=0, description="entropy bonus")
     temperature: float = Field(1.0, gt=0, description="sampling temperature of rollouts")
     micro_tokens: int = Field(8192, ge=128, description="tokens a forward pass of the actor")

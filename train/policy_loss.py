@@ -6,13 +6,17 @@ the rollout's weights, so any gap beyond rounding means that ids, masks, images 
 
 from __future__ import annotations
 
+import math
 import os
+from functools import lru_cache
 from typing import Any
 
 import torch
 from verl.trainer.ppo.core_algos import compute_policy_loss_vanilla, register_policy_loss
 
 NAME = "maestro_clip"
+THREADS_VARIABLE = "MAESTRO_ACTOR_THREADS"  # set by the launcher on a CPU
+SPARE_VARIABLE = "MAESTRO_SPARE_ABOVE"  # set by the launcher from grpo.spare_above
 GAP_VARIABLE = "MAESTRO_MAX_GAP"  # set by the launcher from grpo.max_gap
 
 
@@ -30,9 +34,11 @@ def clipped_loss_with_gap(
 
     The loss of a batch without any policy token is 0, not 0/0.
     """
+    _use_threads()
     learned = response_mask.bool()
     # Observations carry no log-prob of the rollout: with the actor's own, their ratio is 1 whatever they hold.
     old_log_prob = torch.where(learned, old_log_prob, log_prob.detach())
+    advantages = spare_the_sure(advantages, old_log_prob, float(os.environ.get(SPARE_VARIABLE, "1")))
     if config.global_batch_info.get("batch_num_tokens") == 0:
         config.global_batch_info["batch_num_tokens"] = 1  # verl's entropy term divides by it as well
     vanilla: Any = compute_policy_loss_vanilla  # verl's decorator hides the real signature
@@ -54,3 +60,21 @@ def clipped_loss_with_gap(
     metrics["actor/rollout_prob_gap_max"] = largest
     metrics["actor/rollout_prob_gap_share"] = float(largest > float(os.environ.get(GAP_VARIABLE, "1e-4")))
     return loss, metrics
+
+
+def spare_the_sure(advantages: torch.Tensor, old_log_prob: torch.Tensor, sure: float) -> torch.Tensor:
+    """Advantages [B, L] without the negative ones of tokens that the policy was surer of than `sure` (1 = keep all).
+
+    A failed rollout blames every token of it, the copied sub-question too, while one that works praises the same tokens:
+    on average nothing holds what is learned already in its place, and a high rate wears it away. Praise alone holds it.
+    """
+    if sure >= 1:
+        return advantages
+    return torch.where((advantages < 0) & (old_log_prob > math.log(sure)), 0.0, advantages)
+
+
+@lru_cache(maxsize=1)
+def _use_threads() -> None:
+    """The actor updates while everybody else waits: it may take the cores that a rollout must share."""
+    if os.environ.get(THREADS_VARIABLE):
+        torch.set_num_threads(int(os.environ[THREADS_VARIABLE]))

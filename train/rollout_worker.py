@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+import hydra
 import ray
 import torch
 import transfer_queue as tq
+from verl.experimental.agent_loop.agent_loop import DictConfigWrap, ToolListWrap, _agent_loop_registry
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
@@ -25,9 +27,39 @@ class RolloutWorker(_Worker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._prepare()
+
+    def _prepare(self) -> None:
         self._pixels: OrderedDict[tuple[int, ...], tuple[Any, dict[str, Any]]] = OrderedDict()
         self._positions: OrderedDict[int, tuple[Any, torch.Tensor]] = OrderedDict()
         self._groups: dict[str, list[tuple[str, dict[str, Any], dict[str, Any]]]] = {}
+        self._loops: dict[str, Any] = {}
+
+    async def _run_agent_loop(
+        self,
+        sampling_params: dict[str, Any],
+        trajectory: dict[str, Any],
+        *,
+        agent_name: str,
+        trace: bool = True,
+        **row: Any,
+    ) -> None:
+        """One rollout. An agent loop keeps nothing of a rollout, so one object serves all of them."""
+        row.pop("trace", None)
+        if agent_name not in self._loops:
+            self._loops[agent_name] = hydra.utils.instantiate(
+                config=_agent_loop_registry[agent_name],
+                trainer_config=DictConfigWrap(config=self.config),
+                server_manager=self.llm_client,
+                tokenizer=self.tokenizer,
+                processor=self.processor,
+                hf_model_type=self.hf_model_type,
+                dataset_cls=self.dataset_cls,
+                data_config=DictConfigWrap(self.config.data),
+                tools=ToolListWrap(self.tools),
+            )
+        output = await self._loops[agent_name].run(dict(sampling_params), **row)
+        await self._agent_loop_postprocess(output, trajectory["validate"], **row)
 
     async def _agent_loop_postprocess(self, output: Any, validate: bool, **kwargs: Any) -> None:
         """Keep a finished rollout until its group is whole, then store the group.

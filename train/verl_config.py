@@ -6,6 +6,7 @@ The same function serves both platforms; `_CPU` is everything that a host withou
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,7 @@ def environment(config: TrainConfig, paths: RunPaths, attempt: int) -> dict[str,
     """Environment of the verl process, on top of the caller's."""
     common = {
         "VERL_FILE_LOGGER_PATH": str(paths.verl_metrics(attempt)),
+        "MAESTRO_SPARE_ABOVE": repr(config.grpo.spare_above),
         "MAESTRO_MAX_GAP": repr(config.grpo.max_gap),  # read by train.policy_loss
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_DEDUP_LOGS": "0",
@@ -193,6 +195,8 @@ def environment(config: TrainConfig, paths: RunPaths, attempt: int) -> dict[str,
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "MAESTRO_ACTOR_THREADS": str(os.cpu_count() or 1),
+        "KMP_BLOCKTIME": "0",  # a thread that waits gives its core away
         "OMP_NUM_THREADS": "1",  # two threads fight with the other processes and lose far more than they win
         "RAY_worker_niceness": "0",
         "RAY_AUTH_MODE": "disabled",

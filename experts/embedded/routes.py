@@ -32,9 +32,7 @@ def routes_between(rgb: np.ndarray, one: str, two: str) -> int | None:
     inks = find_inks(small, least_share=_LEAST_SHARE, apart=_LEAST_CONTRAST)
     # The grey rims of letters come near to some route's ink.
     coloured = (_range_of_channels(small) > _LEAST_CHROMA).astype(np.uint8)
-    routes = [
-        _without_specks(inks.mask(ink) & coloured) for ink in inks.unmixed() if ink in inks.chromatic()
-    ]
+    routes = [_without_specks(inks.mask(ink) & coloured) for ink in inks.unmixed() if ink in inks.chromatic()]
     if not routes:
         return None
     doors = _doors(np.logical_or.reduce(routes), stations)

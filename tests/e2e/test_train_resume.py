@@ -1,4 +1,4 @@
-"""The real thing, small: verl, Ray and vLLM run three GRPO steps on CPU; killed hard after two, the job goes on exactly.
+"""The real thing, small: verl, Ray and vLLM run three GRPO steps on CPU; killed hard after two, the job goes on.
 
 Two runs of one seed: `whole` is left alone, `broken` is killed with -9 once its second checkpoint is complete and then
 started again by the same command. Takes a few minutes.
@@ -36,8 +36,9 @@ SMALL = [
 
 
 def _start(run: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "maestro.cli.app", "train", str(ROOT / "configs/train/embedded.yaml"), f"run={run}"]
-    return subprocess.Popen([*command, *SMALL], cwd=ROOT, stdin=subprocess.DEVNULL)
+    config = str(ROOT / "configs" / "train" / "embedded.yaml")
+    command = [sys.executable, "-m", "maestro.cli.app", "train", config, f"run={run}", *SMALL]
+    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL)
 
 
 def _wait(job: subprocess.Popen[bytes], run: Path) -> None:

@@ -121,10 +121,16 @@ def test_answers_have_at_most_two_decimals(value: float, text: str) -> None:
         ("contact_check", "Do the two circles the two circles overlap?", False),  # a stammer
         ("contact_check", "", False),
         ("unheard_of", "Is it red?", True),
-        ("grid_sizing", "Count the rows and columns. Answer with numbers in curly brackets, e.g. rows={5}", True),
+        (
+            "grid_sizing",
+            "Count the rows and columns. Answer with numbers in curly brackets, e.g. rows={5}",
+            True,
+        ),
     ],
 )
-def test_only_questions_of_known_words_about_the_task_are_understood(task: str, question: str, expected: bool) -> None:
+def test_only_questions_of_known_words_about_the_task_are_understood(
+    task: str, question: str, expected: bool
+) -> None:
     assert understood(task, question) is expected
 
 
@@ -134,7 +140,9 @@ def test_a_program_declines_gibberish_and_answers_the_question() -> None:
     class Blank:
         def rgb(self) -> np.ndarray:
             picture = np.full((200, 200, 3), 255, np.uint8)
-            picture[20:180, 20:24] = picture[20:180, 176:180] = picture[20:24, 20:180] = picture[176:180, 20:180] = 0
+            picture[20:180, 20:24] = picture[20:180, 176:180] = picture[20:24, 20:180] = picture[
+                176:180, 20:180
+            ] = 0
             return picture
 
     ask = "Task: nesting_depth\nQuestion: {}".format

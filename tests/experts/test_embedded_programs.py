@@ -151,7 +151,9 @@ def test_analyst_measures_nesting(count: int) -> None:
     sketch = Sketch()
     for k in range(count):
         sketch.path(*square(20 + 15 * k, 24 + 13 * k, 190 - 30 * k))
-    assert ContourAnalyst().answer("Task: nesting_depth\nQuestion: How many squares?", [sketch.picture()]) == str(count)
+    assert ContourAnalyst().answer(
+        "Task: nesting_depth\nQuestion: How many squares?", [sketch.picture()]
+    ) == str(count)
 
 
 @pytest.mark.parametrize("count", [1, 3, 7])
@@ -173,7 +175,10 @@ def test_analyst_counts_pentagons_whose_corners_meet() -> None:
             for k in range(5)
         ]
         sketch.path(*corners, corners[0])
-    assert ContourAnalyst().answer("Task: object_counting\nQuestion: Count the rings.", [sketch.picture()]) == "5"
+    assert (
+        ContourAnalyst().answer("Task: object_counting\nQuestion: Count the rings.", [sketch.picture()])
+        == "5"
+    )
 
 
 def test_nested_squares_are_no_chain() -> None:
@@ -374,3 +379,9 @@ def test_reader_cuts_ticks_that_were_read_as_one_where_the_gaps_are() -> None:
     evidence = "OCR: " + json.dumps([*labels, ticks])
     prompt = f"Task: value_reading\n{evidence}\nQuestion: What is the value of Beturo?"
     assert float(ChartReader().answer(prompt, [sketch.picture()])) == pytest.approx(300, abs=6)
+
+
+def test_geometer_takes_the_mark_of_the_right_angle_for_no_number() -> None:
+    picture = Sketch().path((40, 200), (200, 200), (40, 30), (40, 200)).picture()
+    labels = texts(("9", 46, 194), ("6", 120, 212), ("8", 28, 110))
+    assert Geometer().answer(f"Task: right_triangle\n{labels}\nQuestion: How long is x?", [picture]) == "10"

@@ -21,7 +21,6 @@ from train.config import TrainConfig
 from train.engine_client import EngineClient
 from train.grpo import write_job_files
 from train.paths import RunPaths
-from train.pixel_memo import remember_pixels
 from train.rollout_log import RolloutRecord, read_records
 
 QUESTION = "How many circles are there?"
@@ -360,18 +359,3 @@ def test_a_single_engine_is_looked_up_once_and_asked_directly() -> None:
     assert asked == ["lookup for r", "generate", "generate"]
     assert len(requests) == 2  # an engine refuses an id that it still holds
     assert output.extra_fields == {"global_steps": 5, "min_global_steps": 5, "max_global_steps": 5}
-
-
-def test_pixels_of_one_image_object_are_worked_out_once(tiny_policy: Path) -> None:
-    from transformers import AutoProcessor
-
-    processor: Any = AutoProcessor.from_pretrained(tiny_policy)
-    red, blue = (Image.new("RGB", (96, 64), colour) for colour in ((200, 30, 30), (30, 30, 200)))
-    plain = {colour: processor.image_processor(images=[image]) for colour, image in (("red", red), ("blue", blue))}
-    remember_pixels(processor)
-    remember_pixels(processor)
-    for _ in range(2):
-        for colour, image in (("red", red), ("blue", blue)):
-            got = processor.image_processor(images=[image])
-            assert (got["pixel_values"] == plain[colour]["pixel_values"]).all()
-            got.pop("pixel_values")  # what verl does to it stays its own
