@@ -65,8 +65,8 @@ def clipped_loss_with_gap(
 def spare_the_sure(advantages: torch.Tensor, old_log_prob: torch.Tensor, sure: float) -> torch.Tensor:
     """Advantages [B, L] without the negative ones of tokens that the policy was surer of than `sure` (1 = keep all).
 
-    A failed rollout blames every token of it, the copied sub-question too, while one that works praises the same tokens:
-    on average nothing holds what is learned already in its place, and a high rate wears it away. Praise alone holds it.
+    A failed rollout blames every token of it, the copied sub-question too, one that works praises the same tokens: on
+    average nothing holds what is learned already in its place, and a high rate wears it away. Praise alone holds it.
     """
     if sure >= 1:
         return advantages

@@ -140,9 +140,8 @@ def test_a_program_declines_gibberish_and_answers_the_question() -> None:
     class Blank:
         def rgb(self) -> np.ndarray:
             picture = np.full((200, 200, 3), 255, np.uint8)
-            picture[20:180, 20:24] = picture[20:180, 176:180] = picture[20:24, 20:180] = picture[
-                176:180, 20:180
-            ] = 0
+            picture[20:180, 20:180] = 0
+            picture[24:176, 24:176] = 255
             return picture
 
     ask = "Task: nesting_depth\nQuestion: {}".format

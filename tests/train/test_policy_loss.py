@@ -86,3 +86,10 @@ def test_verl_finds_the_loss_by_its_name() -> None:
     from verl.trainer.ppo.core_algos import get_policy_loss_fn
 
     assert get_policy_loss_fn("maestro_clip") is clipped_loss_with_gap
+
+
+def test_sure_tokens_take_praise_and_no_blame() -> None:
+    probabilities = torch.tensor([[0.95, 0.5, 0.95, 0.5]])
+    advantages = torch.tensor([[-1.0, -1.0, 2.0, 2.0]])
+    assert policy_loss.spare_the_sure(advantages, probabilities.log(), 0.8).tolist() == [[0.0, -1.0, 2.0, 2.0]]
+    assert policy_loss.spare_the_sure(advantages, probabilities.log(), 1.0).tolist() == [[-1.0, -1.0, 2.0, 2.0]]
