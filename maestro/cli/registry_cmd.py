@@ -66,10 +66,16 @@ def show(registry: RegistryPaths = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def check(registry: RegistryPaths = None, as_json: AsJson = False) -> None:
+def check(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Files or folders, laid over each other in order.")
+    ] = None,
+    registry: RegistryPaths = None,
+    as_json: AsJson = False,
+) -> None:
     """Find every fault in the files, between them, and in the programs they name. Exit code 2 if any."""
     try:
-        loaded = Registry.load(*registry or ())
+        loaded = Registry.load(*[*(registry or ()), *(files or ())])
         missing = tuple(_missing_programs(loaded))
         if missing:
             raise RegistryFault(missing)
