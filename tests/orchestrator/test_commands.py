@@ -112,7 +112,7 @@ def test_answer_prints_each_turn_and_the_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], image: str
 ) -> None:
     pair = ("Shape-Spotter", "Counting_Problem_Solver")
-    question = "How many [red]shapes[/red] are there?"
+    question = "How many [all]shapes[/all] are there?"
     assert answer_with_pair(monkeypatch, pair, "--image", image, "--question", question) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"turn 1  asks Shape-Spotter under Counting_Problem_Solver: {question}"
