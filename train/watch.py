@@ -13,7 +13,7 @@ from typing import Any
 
 from train.curves import read_metrics
 from train.paths import RunPaths
-from train.rollout_log import RolloutRecord, read_records
+from train.rollout_log import RolloutRecord, latest, read_records
 from train.step_metrics import rollout_metrics, step_metrics
 
 
@@ -29,7 +29,17 @@ class Follower:
         self._validations: dict[int, list[RolloutRecord]] = {}
         # A resumed run repeats the steps after its checkpoint: theirs are written anew.
         self.history = [r for r in read_metrics(paths.metrics) if r["step"] < first_step]
+        self._recover(first_step)
         self._rewrite()
+
+    def _recover(self, first_step: int) -> None:
+        """Records of steps that reached their checkpoint but not verl's log: what the rollouts tell is not lost."""
+        known = {r["step"] for r in self.history}
+        records, _ = read_records(self._paths.rollouts)
+        for step, rollouts in latest(records):
+            if step < first_step and step not in known:
+                self.history.append(step_metrics(step, rollouts, {}))
+        self.history.sort(key=lambda record: record["step"])
 
     def poll(self) -> list[dict[str, Any]]:
         # First the steps, then the rollouts: verl reports a step after its last rollout has left its line.

@@ -130,7 +130,9 @@ def test_weights_after_the_break_are_those_of_the_unbroken_run(runs: tuple[RunPa
 
 def test_rollout_and_actor_agree_on_every_step(runs: tuple[RunPaths, RunPaths]) -> None:
     for paths in runs:
-        assert all(r["prob_gap"] < 1e-3 for r in read_metrics(paths.metrics))
+        gaps = [r["prob_gap"] for r in read_metrics(paths.metrics) if "prob_gap" in r]
+        assert len(gaps) >= 2
+        assert max(gaps) < 1e-3
 
 
 def test_nothing_of_a_run_outlives_it(runs: tuple[RunPaths, RunPaths]) -> None:

@@ -162,6 +162,16 @@ def test_a_resumed_run_writes_the_steps_after_its_checkpoint_anew(paths: RunPath
     assert [(r["step"], r["reward"]) for r in read_metrics(paths.metrics)] == [(1, 0.0), (2, 0.0), (3, 1.0)]
 
 
+def test_a_step_that_reached_its_checkpoint_but_not_the_log_is_told_from_its_rollouts(
+    paths: RunPaths, record_of
+) -> None:
+    paths.rollouts.parent.mkdir(parents=True, exist_ok=True)
+    paths.rollouts.write_text(record_of(step=1, reward=1.0).line() + record_of(step=2, reward=1.0).line())
+    follower = Follower(paths, 2, 2)  # killed between the checkpoint of step 1 and its line in the log
+    assert [(r["step"], r["rollouts"], r["reward"]) for r in follower.history] == [(1, 1, 1.0)]
+    assert [r["step"] for r in read_metrics(paths.metrics)] == [1]
+
+
 def test_lines_of_verl_that_are_broken_or_no_steps_are_passed_over(paths: RunPaths, record_of) -> None:
     follower = Follower(paths, 1, 1)
     add(paths.verl_metrics(1), '{"step":0,"data":{"val/acc":1}}\n{"step":1,"da\n' + verl_line(2))
