@@ -34,11 +34,11 @@ def test_an_embedded_program_answers_with_its_options(programs: str):
         ("number", Outcome.ERROR, "answer() gave int, not text"),
         ("raise", Outcome.ERROR, "ValueError: no such bar"),
         ("huge", Outcome.TOO_LONG, "larger than 262144 bytes"),
-        ("sleep", Outcome.TIMEOUT, "longer than 0.1 s"),
+        ("sleep", Outcome.TIMEOUT, "longer than 1 s"),
     ],
 )
 def test_what_a_program_does_wrong_becomes_an_outcome(programs: str, question, outcome, words):
-    odd = expert("Reader", f"{programs}:Odd", limits={"timeout_s": 0.1 if question == "sleep" else 60})
+    odd = expert("Reader", f"{programs}:Odd", limits={"timeout_s": 1 if question == "sleep" else 60})
     done = delegate(Registry((odd,), (skill(),)), question)
     assert done.outcome is outcome
     assert words in (done.error or "")
