@@ -69,7 +69,11 @@ class PromptEncoder:
         return vision
 
     def encode_task(self, task: Task, system: str | None = None) -> EncodedPrompt:
-        """The prompt of a task: chat template with generation prompt, one run of placeholders a picture."""
+        """The prompt of a task: its ids, and its images for an engine."""
+        return EncodedPrompt(self.prompt_ids(task, system), tuple(p.pil() for p in task.pictures))
+
+    def prompt_ids(self, task: Task, system: str | None = None) -> tuple[int, ...]:
+        """Ids of chat template and generation prompt, with one run of placeholders a picture."""
         text: str = self.processor.apply_chat_template(
             messages(task, system=system), tokenize=False, add_generation_prompt=True
         )
@@ -84,4 +88,4 @@ class PromptEncoder:
         for picture, rest in zip(task.pictures, parts[1:], strict=True):
             grid = self.vision(picture)["image_grid_thw"]
             pieces += [self.image_token * (int(grid.prod()) // merge), rest]
-        return EncodedPrompt(tuple(self.tokenizer.encode("".join(pieces))), tuple(p.pil() for p in task.pictures))
+        return tuple(self.tokenizer.encode("".join(pieces)))

@@ -113,8 +113,8 @@ def _schedule(step: int, steps: int) -> float:
 
 def _encode(encoder: PromptEncoder, tokenizer: Any, demonstration: Demonstration) -> _Encoded:
     task = Task("demonstration", "", "", demonstration.question, (demonstration.picture,))
-    prompt = encoder.encode_task(task).ids
-    ids, learned = list(prompt), [False] * len(prompt)
+    ids = list(encoder.prompt_ids(task))
+    learned = [False] * len(ids)
     for text, is_learned in demonstration.pieces:
         piece = tokenizer.encode(text, add_special_tokens=False)
         ids += piece

@@ -53,8 +53,9 @@ class ColdStartSection(_Section):
     batch: int = Field(48, ge=1, description="demonstrations a step")
     rate: float = Field(2e-3, gt=0, description="peak learning rate")
     router_temperature: float = Field(1.0, gt=0, description="noise of the keyword router that is imitated")
-    rehearsal_share: float = Field(0.35, ge=0, lt=1, description="share of a batch with made-up names and replies")
-    caption_share: float = Field(0.2, ge=0, lt=1, description="share of a batch that names the kind of picture")
+    rehearsal_share: float = Field(
+        0.35, ge=0, lt=1, description="share of a batch with other words, names, replies and pictures"
+    )
     demonstrations: int = Field(1200, ge=1, description="rows whose router rollouts are demonstrated")
     vocabulary: int = Field(560, ge=300, description="learned tokens of the tiny tokenizer")
 
@@ -120,8 +121,6 @@ class TrainConfig(_Section):
                 f"data: train_rows ({self.data.train_rows}) must hold at least one step of grpo.prompts "
                 f"({self.grpo.prompts})"
             )
-        if self.cold_start.rehearsal_share + self.cold_start.caption_share >= 1:
-            raise ValueError("cold_start: rehearsal_share and caption_share leave no room for the router's calls")
         return self
 
 

@@ -1,23 +1,29 @@
-"""Demonstrations for the cold start: rollouts of a weak, noisy keyword router, rehearsals, and captions.
+"""Demonstrations for the cold start: rollouts of a weak, noisy keyword router, and rehearsals.
 
 One idea: the router's episodes go through the same runner and experts as everybody's, so that what is imitated is the
-protocol with real observations. What the router chooses is poor on purpose: where a wording is shared by several kinds
-of picture it follows the words alone.
+protocol with real observations. Before it calls, a demonstration says in a thought what kind of picture lies there, as
+far as the row's caption tells. The router itself never looks: what it chooses is poor on purpose, and where a wording
+is shared by several kinds of picture it follows the words alone. That a choice may follow the thought is left to RL.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from experts.images import Picture
 from orchestrator.protocol import render_information
 from orchestrator.trajectory import Trajectory
 
-CAPTION_QUESTION = "What kind of picture is this?"
+Scene = tuple[Picture, str | None]
+"""A picture and what its row says of it, if anything."""
+
 _NAME = re.compile(r"(?<=\s)[A-Z][a-z]{3,}\b")
+_WORD = re.compile(r"\b[a-z]{2,}\b")
+_SWAPPED = (0.0, 0.0, 0.3, 1.0)  # share of a rehearsed question's words that give way to others
+_INVENTED = 0.1  # share of those that no question ever held
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
 
@@ -30,38 +36,62 @@ class Demonstration:
     pieces: tuple[tuple[str, bool], ...]
 
 
-def from_trajectories(trajectories: Iterable[Trajectory], pictures: dict[str, Picture]) -> list[Demonstration]:
-    """Well-formed, answered trajectories as demonstrations; `pictures` by row id."""
+def from_trajectories(trajectories: Iterable[Trajectory], scenes: Mapping[str, Scene]) -> list[Demonstration]:
+    """Well-formed, answered trajectories as demonstrations; `scenes` by row id."""
     demonstrations = []
     for trajectory in trajectories:
         if not trajectory.valid or trajectory.stop != "answered":
             continue
+        picture, caption = scenes[trajectory.row_id]
         pieces: list[tuple[str, bool]] = []
         for turn in trajectory.turns:
-            pieces.append((turn["text"], True))
+            pieces.append((turn["text"] if pieces else _thought(caption) + turn["text"], True))
             if turn["observation"] is not None:
                 pieces.append((turn["observation"]["shown"], False))
-        demonstrations.append(Demonstration(trajectory.question, pictures[trajectory.row_id], tuple(pieces)))
+        demonstrations.append(Demonstration(trajectory.question, picture, tuple(pieces)))
     return demonstrations
 
 
-def rehearsals(calls: Sequence[Demonstration], count: int, seed: int) -> list[Demonstration]:
-    """`count` demonstrations with other names and replies: the same calls, but what is copied is new every time.
+def _thought(caption: str | None) -> str:
+    return f"<think> {caption} </think>" if caption else ""
 
-    A router that is mostly wrong mostly hears "unclear": without these the policy would learn to copy nothing else.
+
+def rehearsals(calls: Sequence[Demonstration], scenes: Sequence[Scene], count: int, seed: int) -> list[Demonstration]:
+    """`count` demonstrations made from `calls`, with other words, names and replies and any picture of `scenes`.
+
+    What is copied is new every time: a router that is mostly wrong mostly hears "unclear", and without these the policy
+    would learn to copy nothing else. The picture has nothing to do with the question: what is said of it must be seen.
     """
     rng = random.Random(f"rehearsals {seed}")
-    heard = [reply for d in calls if (reply := _reply(d)) is not None]
+    calls = [call for call in calls if _reply(call) is not None]
+    heard = [reply for call in calls if (reply := _reply(call)) is not None]
+    words = sorted({word for call in calls for word in _WORD.findall(call.question)})
     made = []
-    for _ in range(count if heard else 0):
+    for _ in range(count if calls and scenes else 0):
         call = rng.choice(calls)
-        name = _made_up_name(rng)
-        question = _NAME.sub(name, call.question)
-        said = call.pieces[0][0].replace(call.question, question)
+        picture, caption = rng.choice(scenes)
+        question = _other_words(call.question, words, rng)
+        said = call.pieces[0][0].rpartition("</think>")[2].replace(call.question, question)
         reply = rng.choice((_made_up_name(rng), _made_up_number(rng), _made_up_number(rng), rng.choice(heard)))
-        pieces = ((said, True), (render_information(reply), False), (f"<answer> {reply} </answer>", True))
-        made.append(replace(call, question=question, pieces=pieces))
+        pieces = (
+            (_thought(caption) + said, True),
+            (render_information(reply), False),
+            (f"<answer> {reply} </answer>", True),
+        )
+        made.append(Demonstration(question, picture, pieces))
     return made
+
+
+def _other_words(question: str, words: Sequence[str], rng: random.Random) -> str:
+    share = rng.choice(_SWAPPED)
+
+    def other(found: re.Match[str]) -> str:
+        if rng.random() >= share:
+            return found.group()
+        return _made_up_name(rng).lower() if rng.random() < _INVENTED else rng.choice(words)
+
+    named = _NAME.sub(_made_up_name(rng), question)
+    return _WORD.sub(other, named)
 
 
 def _reply(demonstration: Demonstration) -> str | None:
@@ -87,8 +117,3 @@ def _made_up_number(rng: random.Random) -> str:
             f"{rng.randrange(2, 12)},{rng.randrange(2, 12)}",
         )
     )
-
-
-def captions(rows: Sequence[tuple[str, Picture]]) -> list[Demonstration]:
-    """(caption, picture) pairs as demonstrations: the tiny policy learns to see kinds of picture, as a real one can."""
-    return [Demonstration(CAPTION_QUESTION, picture, ((f"{caption}<|im_end|>", True),)) for caption, picture in rows]

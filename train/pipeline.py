@@ -30,13 +30,14 @@ from registry.errors import UserFault
 from registry.registry import Registry, default_registry_path
 from train.cold_start import run_cold_start
 from train.config import TrainConfig
-from train.demonstrations import CAPTION_QUESTION, Demonstration, captions, from_trajectories, rehearsals
+from train.demonstrations import Demonstration, Scene, from_trajectories, rehearsals
 from train.grpo import run_grpo
 from train.paths import RunPaths
 from train.rows import read_rows
 from train.tiny.model import build_tiny_policy
 from train.tiny.tokenizer import build_tokenizer
 
+_REHEARSALS = 12  # a call of the router; fresh ones cost nothing, and what is seen once is not learned by heart
 RowWriter = Callable[[str, int, int, Path], None]  # split, rows, seed, file: writes the file of a benchmark's split
 
 
@@ -110,13 +111,13 @@ def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporte
         raise UserFault(
             "no row has a picture", where=str(train_file), fix="give rows with pictures, or start from a policy"
         )
+    scenes = {task.row_id: (task.pictures[0], caption) for task, caption in rows}
     with _timed(summary, paths, "demonstrations"):
         reporter.phase("router rollouts", min(config.cold_start.demonstrations, len(rows)))
-        calls = asyncio.run(_demonstrate(config, paths, registry, [task for task, _ in rows], reporter))
-    seen = captions([(caption, task.pictures[0]) for task, caption in rows if caption])
-    rehearsed = rehearsals(calls, 3 * len(calls), config.seed)
+        calls = asyncio.run(_demonstrate(config, paths, registry, [task for task, _ in rows], scenes, reporter))
+    rehearsed = rehearsals(calls, list(scenes.values()), _REHEARSALS * len(calls), config.seed)
     with _timed(summary, paths, "cold_start"):
-        texts = [CAPTION_QUESTION, *_texts(calls), *_texts(seen), *(task.question for task, _ in rows)]
+        texts = [*_texts(calls), *(task.question for task, _ in rows)]
         tokenizer = build_tokenizer(
             texts, [e.name for e in registry.experts], [s.name for s in registry.skills], config.cold_start.vocabulary
         )
@@ -126,9 +127,8 @@ def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporte
             paths.blank,
             paths.cold,
             [
-                (calls, 1 - config.cold_start.rehearsal_share - config.cold_start.caption_share),
+                (calls, 1 - config.cold_start.rehearsal_share),
                 (rehearsed, config.cold_start.rehearsal_share),
-                (seen, config.cold_start.caption_share),
             ],
             config.cold_start,
             seed=config.seed,
@@ -139,11 +139,16 @@ def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporte
 
 
 def _texts(demonstrations: list[Demonstration]) -> list[str]:
-    return ["".join(text for text, _ in d.pieces).replace("<|im_end|>", "") for d in demonstrations]
+    return ["".join(text for text, _ in d.pieces) for d in demonstrations]
 
 
 async def _demonstrate(
-    config: TrainConfig, paths: RunPaths, registry: Registry, tasks: list[Task], reporter: Reporter
+    config: TrainConfig,
+    paths: RunPaths,
+    registry: Registry,
+    tasks: list[Task],
+    scenes: dict[str, Scene],
+    reporter: Reporter,
 ) -> list[Demonstration]:
     """Rollouts of the noisy router on a seeded choice of rows."""
     chosen = random.Random(config.seed).sample(tasks, min(config.cold_start.demonstrations, len(tasks)))
@@ -167,7 +172,7 @@ async def _demonstrate(
             on_done=keep,
         )
     done.sort(key=lambda t: t.row_id)  # finishing order depends on the clock, the cold start must not
-    return from_trajectories(done, {task.row_id: task.pictures[0] for task in chosen})
+    return from_trajectories(done, scenes)
 
 
 @contextmanager

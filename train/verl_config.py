@@ -39,6 +39,8 @@ def verl_settings(config: TrainConfig, paths: RunPaths, model: Path) -> dict[str
         "actor_rollout_ref.model.path": str(model),
         "actor_rollout_ref.model.external_lib": "train.policy_loss",
         "actor_rollout_ref.actor.strategy": "fsdp2",
+        "actor_rollout_ref.actor.optim.optimizer_impl": "train.optimizer",
+        "actor_rollout_ref.actor.optim.optimizer": "AdamWUnlessFlat",
         "actor_rollout_ref.actor.optim.lr": g.rate,
         "actor_rollout_ref.actor.optim.lr_warmup_steps": g.warmup,
         "actor_rollout_ref.actor.optim.lr_scheduler_type": g.schedule,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from PIL import Image
 from experts.images import Picture
 from orchestrator.trajectory import Trajectory
 from registry.errors import UserFault
-from train.demonstrations import CAPTION_QUESTION, Demonstration, captions, from_trajectories, rehearsals
+from train.demonstrations import Demonstration, from_trajectories, rehearsals
 from train.rows import image_bytes, read_rows, task_from_row
 
 
@@ -171,13 +172,18 @@ def trajectory(**fields: Any) -> Trajectory:
     return Trajectory(**usual | fields)
 
 
-def test_what_the_router_wrote_is_learned_and_what_it_was_shown_is_not(picture: Picture) -> None:
-    [got] = from_trajectories([trajectory()], {"r1": picture})
+@pytest.mark.parametrize(
+    ("caption", "thought"), [("a bar chart", "<think> a bar chart </think>"), (None, "")], ids=["captioned", "bare"]
+)
+def test_what_the_router_wrote_is_learned_behind_what_is_seen_and_what_it_was_shown_is_not(
+    picture: Picture, caption: str | None, thought: str
+) -> None:
+    [got] = from_trajectories([trajectory()], {"r1": (picture, caption)})
     assert got == Demonstration(
         "q",
         picture,
         (
-            ("<search> A@@S: q </search>", True),
+            (f"{thought}<search> A@@S: q </search>", True),
             ("\n<information> 4 </information>\n", False),
             ("<answer> 4 </answer>", True),
         ),
@@ -186,30 +192,61 @@ def test_what_the_router_wrote_is_learned_and_what_it_was_shown_is_not(picture: 
 
 def test_failed_and_unanswered_episodes_are_no_demonstrations(picture: Picture) -> None:
     episodes = [trajectory(valid=False), trajectory(stop="horizon"), trajectory(stop="malformed")]
-    assert from_trajectories(episodes, {"r1": picture}) == []
+    assert from_trajectories(episodes, {"r1": (picture, None)}) == []
 
 
-def test_captions_answer_one_question_and_end_the_turn(picture: Picture) -> None:
-    assert captions([("a bar chart", picture)]) == [
-        Demonstration(CAPTION_QUESTION, picture, (("a bar chart<|im_end|>", True),))
-    ]
+QUESTION = "What is the value of Kamori in the chart?"
+
+
+def a_call(picture: Picture) -> list[Demonstration]:
+    said = {
+        "text": f"<search> A@@S: {QUESTION} </search>",
+        "observation": {"shown": "\n<information> 4 </information>\n"},
+    }
+    episode = trajectory(question=QUESTION, turns=[said, {"text": "<answer> 4 </answer>", "observation": None}])
+    return from_trajectories([episode], {"r1": (picture, "a bar chart")})
 
 
 def test_rehearsals_copy_their_question_and_answer_what_they_were_shown(picture: Picture) -> None:
-    calls = from_trajectories([trajectory()], {"r1": picture})
-    made = rehearsals(calls, 40, 3)
+    calls = a_call(picture)
+    made = rehearsals(calls, [(picture, "a table")], 40, 3)
     assert len(made) == 40
     for demonstration in made:
         (said, a), (shown, b), (answer, c) = demonstration.pieces
         reply = shown.removeprefix("\n<information> ").removesuffix(" </information>\n")
         assert (a, b, c) == (True, False, True)
-        assert (said, answer) == (f"<search> A@@S: {demonstration.question} </search>", f"<answer> {reply} </answer>")
+        assert said == f"<think> a table </think><search> A@@S: {demonstration.question} </search>"
+        assert answer == f"<answer> {reply} </answer>"
     assert len({demonstration.pieces[1] for demonstration in made}) > 15
-    assert made == rehearsals(calls, 40, 3)
-    assert made != rehearsals(calls, 40, 4)
+    assert made == rehearsals(calls, [(picture, "a table")], 40, 3)
+    assert made != rehearsals(calls, [(picture, "a table")], 40, 4)
 
 
-def test_without_any_reply_there_is_nothing_to_rehearse(picture: Picture) -> None:
+def test_rehearsals_show_any_picture_and_say_what_is_on_it(picture: Picture, other_picture: Picture) -> None:
+    scenes = [(picture, "a bar chart"), (other_picture, "a table"), (other_picture, None)]
+    said = {
+        (d.picture.sha256, d.pieces[0][0].partition("<search>")[0]) for d in rehearsals(a_call(picture), scenes, 60, 0)
+    }
+    assert said == {
+        (picture.sha256, "<think> a bar chart </think>"),
+        (other_picture.sha256, "<think> a table </think>"),
+        (other_picture.sha256, ""),
+    }
+
+
+def test_rehearsals_keep_some_questions_and_swap_words_of_others(picture: Picture) -> None:
+    calls = a_call(picture)
+    questions = [d.question for d in rehearsals(calls, [(picture, None)], 200, 1)]
+    known = re.compile(r"What is the value of [A-Z][a-z]+ in the chart\?")
+    kept = sum(bool(known.fullmatch(question)) for question in questions)
+    assert 80 <= kept <= 130  # half of them by rule, a few more by chance
+    assert len(set(questions)) == 200
+    assert all(len(question.split()) == 9 and question.startswith("What ") for question in questions)
+    assert not any("Kamori" in question for question in questions)
+
+
+def test_without_any_reply_or_picture_there_is_nothing_to_rehearse(picture: Picture) -> None:
     direct = Demonstration("q", picture, (("<answer> 4 </answer>", True),))
-    assert rehearsals([direct], 10, 0) == []
-    assert rehearsals([], 10, 0) == []
+    assert rehearsals([direct], [(picture, None)], 10, 0) == []
+    assert rehearsals([], [(picture, None)], 10, 0) == []
+    assert rehearsals(a_call(picture), [], 10, 0) == []
