@@ -12,9 +12,7 @@ from experts.embedded.brief import Brief
 from experts.embedded.chart import Reading, read_chart
 from experts.embedded.numbers import format_number
 from experts.embedded.program import Measurement, Program
-from experts.embedded.words import extreme, naming
-
-_NAMED = 0.7  # likeness from which a label counts as named in the question
+from experts.embedded.words import extreme, mentions
 
 
 def read_value(brief: Brief, rgb: np.ndarray) -> str | None:
@@ -22,11 +20,7 @@ def read_value(brief: Brief, rgb: np.ndarray) -> str | None:
     readings = _readings(brief, rgb)
     bar = _named_bar(brief.question, readings)
     if bar is None:
-        return (
-            _extreme_label(readings, least=extreme(brief.question) == "least")
-            if extreme(brief.question)
-            else None
-        )
+        return _extreme_label(readings, least=extreme(brief.question) == "least") if extreme(brief.question) else None
     return None if bar.value is None else format_number(bar.value)
 
 
@@ -45,8 +39,8 @@ def _readings(brief: Brief, rgb: np.ndarray) -> list[Reading]:
 
 
 def _named_bar(question: str, readings: Sequence[Reading]) -> Reading | None:
-    best = max(readings, key=lambda reading: naming(question, reading.label), default=None)
-    return best if best is not None and naming(question, best.label) >= _NAMED else None
+    named = [reading for reading in readings if mentions(question, reading.label)]
+    return max(named, key=lambda reading: len(reading.label), default=None)
 
 
 def _extreme_label(readings: Sequence[Reading], *, least: bool) -> str | None:

@@ -6,36 +6,53 @@ is a change of sign of the difference that goes clearly to both sides.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
-from experts.embedded.colours import Inks, find_inks
+from experts.embedded.colours import Inks, colour_name, find_inks
 from experts.embedded.scale import shrink
 
 _LONGEST_SIDE = 400
 
 
-def crossings(rgb: np.ndarray) -> int | None:
-    """How often the two widest coloured lines cross, or None where there are not two such lines."""
+def crossings(rgb: np.ndarray, colours: Sequence[str] = ()) -> int | None:
+    """How often the two widest lines of these colours (of any, where none is given) cross.
+
+    None where there are not two such lines.
+    """
     small, _ = shrink(rgb, _LONGEST_SIDE)
     lines = _widest_lines(find_inks(small, least_share=0.001))
-    if len(lines) < 2:
+    if colours:
+        lines = [next((line for line in lines if line.colour == colour), None) for colour in colours]
+    if len(lines) < 2 or lines[0] is None or lines[1] is None:
         return None
-    (first, thickness), (second, _) = lines[:2]
+    first, second = lines[0].heights, lines[1].heights
     both = ~np.isnan(first) & ~np.isnan(second)
     if both.sum() < 8:
         return None
     columns = np.arange(len(first))
     span = slice(*_common_span(first, second))
     difference = _filled(first, columns)[span] - _filled(second, columns)[span]
-    return _sign_changes(difference, tolerance=max(1.0, 0.5 * thickness))
+    return _sign_changes(difference, tolerance=max(1.0, 0.5 * lines[0].thickness))
 
 
-def _widest_lines(inks: Inks) -> list[tuple[np.ndarray, float]]:
-    """(height per column, NaN in gaps; thickness) of each coloured ink that spans many columns."""
+@dataclass(frozen=True)
+class _Line:
+    """`heights`: of each column, NaN in gaps."""
+
+    colour: str
+    heights: np.ndarray
+    thickness: float
+
+
+def _widest_lines(inks: Inks) -> list[_Line]:
+    """Each coloured ink that spans many columns, the longest first."""
     pure = [ink for ink in inks.unmixed() if ink in inks.chromatic()]
-    lines = [_trace(inks.mask(ink).astype(bool)) for ink in pure]
-    wide = [line for line in lines if np.isfinite(line[0]).mean() > 0.3]
-    return sorted(wide, key=lambda line: -int(np.isfinite(line[0]).sum()))
+    lines = [_Line(colour_name(inks.colours[ink]), *_trace(inks.mask(ink).astype(bool))) for ink in pure]
+    wide = [line for line in lines if np.isfinite(line.heights).mean() > 0.3]
+    return sorted(wide, key=lambda line: -int(np.isfinite(line.heights).sum()))
 
 
 def _trace(mask: np.ndarray) -> tuple[np.ndarray, float]:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from experts.embedded.brief import Brief
+from experts.embedded.brief import Brief, TextBox
 from experts.embedded.numbers import format_number
 from experts.embedded.program import Measurement, Program
 from experts.embedded.triangle import corners, missing_side, right_corner
+from experts.embedded.words import names, same_name
 
 
 def third_side(brief: Brief, rgb: np.ndarray) -> str | None:
     """The side without a number, by Pythagoras."""
     triangle = corners(rgb)
     right = None if triangle is None else right_corner(triangle)
-    if triangle is None or right is None or not brief.texts:
+    if triangle is None or right is None or not brief.texts or not _asks_about(brief.question, brief.texts):
         return None
     length = missing_side(triangle, right, brief.texts)
     return None if length is None else format_number(length)
+
+
+def _asks_about(question: str, texts: Sequence[TextBox]) -> bool:
+    """False where the question names a side and the sides in the picture have other names."""
+    labels = [label for text in texts for label in names(f"side {text.text}")]
+    return not labels or all(any(same_name(name, label) for label in labels) for name in names(question))
 
 
 class Geometer(Program):

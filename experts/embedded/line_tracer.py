@@ -13,16 +13,19 @@ from experts.embedded.curves import crossings
 from experts.embedded.grid import grid_size
 from experts.embedded.program import Measurement, Program
 from experts.embedded.routes import find_stations, routes_between
-from experts.embedded.words import stations, wants_yes_no
+from experts.embedded.words import stations, targets, wants_yes_no
 
 
 def follow(brief: Brief, rgb: np.ndarray) -> str | None:
-    """Routes between the two stations that the question names; crossings of two lines where it names none."""
+    """Routes between the two stations that the question names; where it names none, crossings of two lines."""
     named = stations(brief.question)
     if named is not None:
         routes = routes_between(rgb, *named)
         return None if routes is None else str(routes)
-    count = crossings(rgb)
+    colours = [target.colour for target in targets(brief.question) if target.colour]
+    if colours and len(set(colours)) != 2:
+        return None
+    count = crossings(rgb, list(dict.fromkeys(colours)))
     if count is None:
         return None
     if wants_yes_no(brief.question):

@@ -36,10 +36,8 @@ def judge_position(brief: Brief, rgb: np.ndarray) -> str | None:
     if len(named) < 2 or way is None:
         return name_colour(brief, rgb)
     shapes = _shapes(brief, rgb)
-    one, two = (
-        max(_matching(shapes, target), key=lambda shape: shape.area, default=None) for target in named[:2]
-    )
-    if one is None or two is None:
+    one, two = (max(_matching(shapes, target), key=lambda shape: shape.area, default=None) for target in named[:2])
+    if one is None or two is None or one is two:
         return None
     (x1, y1), (x2, y2) = one.centre, two.centre
     holds = {"left": x1 < x2, "right": x1 > x2, "above": y1 < y2, "below": y1 > y2}[way]
@@ -60,11 +58,7 @@ def _shapes(brief: Brief, rgb: np.ndarray) -> list[Shape]:
 
 
 def _matching(shapes: list[Shape], wanted: Target) -> list[Shape]:
-    return [
-        shape
-        for shape in shapes
-        if wanted.colour in (None, shape.colour) and wanted.kind in (None, shape.kind)
-    ]
+    return [shape for shape in shapes if wanted.colour in (None, shape.colour) and wanted.kind in (None, shape.kind)]
 
 
 class ShapeSpotter(Program):

@@ -8,7 +8,6 @@ never seen before still gives up its targets.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
@@ -39,6 +38,7 @@ _MOST = {
     "highest", "largest", "biggest", "greatest", "most", "tallest", "longest", "maximum", "maximal", "max",
     "top", "strongest", "peak", "leading", "widest",
 }  # fmt: skip
+_ALIKE = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "5": "s", "8": "b", "n": "m"})
 _YES_NO_START = {"do", "does", "did", "is", "are", "was", "were", "can", "has", "have", "will"}
 
 
@@ -111,18 +111,32 @@ def stations(question: str, letters: str = "ABCD") -> tuple[str, str] | None:
     return (named[0], named[1]) if len(named) >= 2 else None
 
 
-def similarity(first: str, second: str) -> float:
-    """Likeness of two names in 0..1, blind to case."""
-    return SequenceMatcher(None, first.lower(), second.lower(), autojunk=False).ratio()
+def names(question: str) -> list[str]:
+    """Names in a question: capitalised words behind the first one, and single letters other than the article."""
+    found = re.findall(r"[^\W\d_]+", question)
+    return [
+        word
+        for place, word in enumerate(found)
+        if (len(word) == 1 and word not in "aA") or (place > 0 and word[0].isupper() and word[1:].islower())
+    ]
 
 
-def naming(question: str, label: str) -> float:
-    """How well a label read in a picture is named in the question (0..1), over runs of as many words."""
-    label_words = words(label)
-    asked = words(question)
-    if not label_words or not asked:
-        return 0.0
-    length = len(label_words)
-    wanted = " ".join(label_words)
-    runs: Iterable[str] = (" ".join(asked[at : at + length]) for at in range(max(len(asked) - length + 1, 1)))
-    return max(similarity(run, wanted) for run in runs)
+def same_name(first: str, second: str) -> bool:
+    """Whether two spellings are one name: blind to case and to letters that look alike, with one slip of the reader
+    more for every eight characters."""
+    one, two = _looks(first), _looks(second)
+    blocks = SequenceMatcher(None, one, two, autojunk=False).get_matching_blocks()
+    longer = max(len(one), len(two))
+    return longer - sum(block.size for block in blocks) <= longer // 8
+
+
+def _looks(name: str) -> str:
+    return name.lower().replace("rn", "m").translate(_ALIKE)
+
+
+def mentions(question: str, label: str) -> bool:
+    """Whether a label read in a picture stands in the question, as a run of as many words."""
+    wanted, asked = words(label), words(question)
+    size = len(wanted)
+    runs = (asked[at : at + size] for at in range(len(asked) - size + 1))
+    return size > 0 and any(same_name(" ".join(run), " ".join(wanted)) for run in runs)

@@ -27,9 +27,7 @@ class Sketch:
         self._draw = ImageDraw.Draw(self._image)
 
     def disc(self, x: float, y: float, radius: float, colour: tuple[int, int, int]) -> Sketch:
-        self._draw.ellipse(
-            [(x - radius) * 3, (y - radius) * 3, (x + radius) * 3, (y + radius) * 3], fill=colour
-        )
+        self._draw.ellipse([(x - radius) * 3, (y - radius) * 3, (x + radius) * 3, (y + radius) * 3], fill=colour)
         return self
 
     def ring(self, x: float, y: float, radius: float, colour: tuple[int, int, int] = BLACK) -> Sketch:
@@ -45,9 +43,7 @@ class Sketch:
         self._draw.polygon([(x * 3, y * 3) for x, y in points], fill=colour)
         return self
 
-    def path(
-        self, *points: tuple[float, float], colour: tuple[int, int, int] = BLACK, width: int = 2
-    ) -> Sketch:
+    def path(self, *points: tuple[float, float], colour: tuple[int, int, int] = BLACK, width: int = 2) -> Sketch:
         self._draw.line([(x * 3, y * 3) for x, y in points], fill=colour, width=width * 3, joint="curve")
         return self
 
@@ -151,9 +147,7 @@ def test_analyst_measures_nesting(count: int) -> None:
     sketch = Sketch()
     for k in range(count):
         sketch.path(*square(20 + 15 * k, 24 + 13 * k, 190 - 30 * k))
-    assert ContourAnalyst().answer(
-        "Task: nesting_depth\nQuestion: How many squares?", [sketch.picture()]
-    ) == str(count)
+    assert ContourAnalyst().answer("Task: nesting_depth\nQuestion: How many squares?", [sketch.picture()]) == str(count)
 
 
 @pytest.mark.parametrize("count", [1, 3, 7])
@@ -170,25 +164,16 @@ def test_analyst_counts_pentagons_whose_corners_meet() -> None:
     centres = [(60, 60), (110, 115), (160, 60), (210, 115), (260, 60)]
     reach = 50 / math.sin(2 * math.pi / 5)  # neighbours of one row share a corner
     for x, y in centres:
-        corners = [
-            (x + reach * math.sin(k * math.pi * 0.4), y - reach * math.cos(k * math.pi * 0.4))
-            for k in range(5)
-        ]
+        corners = [(x + reach * math.sin(k * math.pi * 0.4), y - reach * math.cos(k * math.pi * 0.4)) for k in range(5)]
         sketch.path(*corners, corners[0])
-    assert (
-        ContourAnalyst().answer("Task: object_counting\nQuestion: Count the rings.", [sketch.picture()])
-        == "5"
-    )
+    assert ContourAnalyst().answer("Task: object_counting\nQuestion: Count the rings.", [sketch.picture()]) == "5"
 
 
 def test_nested_squares_are_no_chain() -> None:
     sketch = Sketch()
     for k in range(4):
         sketch.path(*square(20 + 15 * k, 24 + 13 * k, 190 - 30 * k))
-    assert (
-        ContourAnalyst().answer("Task: object_counting\nQuestion: How many squares?", [sketch.picture()])
-        == "1"
-    )
+    assert ContourAnalyst().answer("Task: object_counting\nQuestion: How many squares?", [sketch.picture()]) == "1"
 
 
 def lines_crossing_twice() -> Picture:
@@ -201,12 +186,13 @@ def lines_crossing_twice() -> Picture:
     [
         ("How many times do the blue and red lines touch each other?", "2"),
         ("Do they touch each other?", "Yes"),
+        ("How many times do the blue and green lines cross?", "unclear"),
+        ("How many times does the red line cross the red line?", "unclear"),
+        ("How many times does the red line cross?", "unclear"),
     ],
 )
 def test_tracer_counts_crossings_or_says_yes(question: str, reply: str) -> None:
-    assert (
-        LineTracer().answer(f"Task: contact_check\nQuestion: {question}", [lines_crossing_twice()]) == reply
-    )
+    assert LineTracer().answer(f"Task: contact_check\nQuestion: {question}", [lines_crossing_twice()]) == reply
 
 
 def test_tracer_finds_no_crossing_of_lines_apart() -> None:
@@ -247,9 +233,7 @@ def test_tracer_sizes_a_grid(rows: int, columns: int) -> None:
 
 def chart() -> Picture:
     """Three upright bars on a base at y = 200; ten pixels are one unit."""
-    sketch = (
-        Sketch().block(60, 80, 90, 200, BLUE).block(120, 120, 150, 200, BLUE).block(180, 50, 210, 200, BLUE)
-    )
+    sketch = Sketch().block(60, 80, 90, 200, BLUE).block(120, 120, 150, 200, BLUE).block(180, 50, 210, 200, BLUE)
     return sketch.path((50, 20), (50, 200), (220, 200)).picture()
 
 
@@ -281,6 +265,17 @@ def test_reader_finds_a_name_that_was_misread_by_a_letter() -> None:
     assert float(ChartReader().answer(prompt, [chart()])) == pytest.approx(12, abs=0.2)
 
 
+def test_reader_knows_no_bar_of_another_name() -> None:
+    prompt = f"Task: value_reading\n{texts(*CHART_TEXTS, *TICKS)}\nQuestion: What is the value of Kalo?"
+    assert ChartReader().answer(prompt, [chart()]) == "unclear"
+
+
+def test_spotter_compares_a_shape_with_no_shape_but_another() -> None:
+    sketch = Sketch().block(40, 40, 80, 80, RED).block(120, 120, 160, 160, BLUE)
+    prompt = "Task: position_judging\nQuestion: Is the red square above the red square?"
+    assert ShapeSpotter().answer(prompt, [sketch.picture()]) == "unclear"
+
+
 def test_reader_shares_out_labels_that_were_read_as_one() -> None:
     one = {"text": "Kalomi Beturo Sanike", "score": 0.9, "box": [57, 207, 213, 217]}
     prompt = f"Task: extreme_finding\nOCR: {json.dumps([one])}\nQuestion: Which bar is the lowest?"
@@ -298,18 +293,13 @@ def test_reader_finds_extremes(question: str, label: str) -> None:
 
 def test_reader_reads_lying_bars() -> None:
     picture = Sketch().block(60, 40, 160, 70, RED).block(60, 100, 210, 130, RED).picture()
-    evidence = texts(
-        ("Kalomi", 36, 55), ("Beturo", 36, 115), ("0", 60, 160), ("10", 110, 160), ("20", 160, 160)
-    )
+    evidence = texts(("Kalomi", 36, 55), ("Beturo", 36, 115), ("0", 60, 160), ("10", 110, 160), ("20", 160, 160))
     prompt = f"Task: value_reading\n{evidence}\nQuestion: What is the value of Beturo?"
     assert float(ChartReader().answer(prompt, [picture])) == pytest.approx(30, abs=0.5)
 
 
 def test_reader_says_nothing_about_a_chart_without_texts() -> None:
-    assert (
-        ChartReader().answer("Task: value_reading\nQuestion: What is the value of Kalomi?", [chart()])
-        == "unclear"
-    )
+    assert ChartReader().answer("Task: value_reading\nQuestion: What is the value of Kalomi?", [chart()]) == "unclear"
 
 
 @pytest.mark.parametrize(
@@ -317,13 +307,30 @@ def test_reader_says_nothing_about_a_chart_without_texts() -> None:
     [
         ((("6", 120, 212), ("8", 28, 110), ("x", 138, 100)), "10"),
         ((("x", 120, 212), ("2.5", 28, 110), ("6.5", 138, 100)), "6"),
-        ((("1", 120, 212), ("2", 28, 110), ("z", 138, 100)), "2.24"),
+        ((("1", 120, 212), ("2", 28, 110), ("x", 138, 100)), "2.24"),
+        ((("6", 120, 212), ("8", 28, 110)), "10"),
     ],
 )
 def test_geometer_finds_the_third_side(labels: tuple[tuple[str, float, float], ...], length: str) -> None:
     picture = Sketch().path((40, 200), (200, 200), (40, 30), (40, 200)).picture()
     prompt = f"Task: right_triangle\n{texts(*labels)}\nQuestion: How long is the side x?"
     assert Geometer().answer(prompt, [picture]) == length
+
+
+@pytest.mark.parametrize(
+    ("label", "question", "reply"),
+    [
+        ("Kamo", "How long is the side Kamo?", "10"),
+        ("Karno", "How long is the side Kamo?", "10"),
+        ("Kamo", "How long is the side Kari?", "unclear"),
+        ("z", "How long is the side x?", "unclear"),
+        ("Kamo", "How long is the missing side?", "10"),
+    ],
+)
+def test_geometer_knows_which_side_the_question_names(label: str, question: str, reply: str) -> None:
+    picture = Sketch().path((40, 200), (200, 200), (40, 30), (40, 200)).picture()
+    evidence = texts(("6", 120, 212), ("8", 28, 110), (label, 138, 100))
+    assert Geometer().answer(f"Task: right_triangle\n{evidence}\nQuestion: {question}", [picture]) == reply
 
 
 def test_geometer_keeps_silent_without_two_sides() -> None:
