@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
+_INITIAL = 0.06  # so narrow a model starts to learn two or three times sooner than at the usual 0.02
+
+
 @dataclass(frozen=True)
 class TinyShape:
     """Sizes of the tiny policy. `pixels` bounds the image's area after resizing (h x w, multiples of 32)."""
 
     hidden: int = 128
     intermediate: int = 384
-    layers: int = 4
+    layers: int = 2  # copying is two steps of attention; deeper learns it no faster and costs twice the time
     heads: int = 4
     vision_hidden: int = 64
     vision_depth: int = 2
@@ -59,6 +62,7 @@ def build_tiny_policy(
             "bos_token_id": token("<|endoftext|>"),
             "eos_token_id": token("<|im_end|>"),
             "tie_word_embeddings": True,
+            "initializer_range": _INITIAL,
         },
         vision_config={
             "depth": shape.vision_depth,
@@ -71,7 +75,7 @@ def build_tiny_policy(
             "temporal_patch_size": 2,
             "num_position_embeddings": 256,
             "deepstack_visual_indexes": [0],
-            "initializer_range": 0.06,  # at 0.02 it takes three times as long to tell kinds of pictures apart
+            "initializer_range": _INITIAL,
         },
         image_token_id=token("<|image_pad|>"),
         video_token_id=token("<|video_pad|>"),
