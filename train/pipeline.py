@@ -30,14 +30,14 @@ from registry.errors import UserFault
 from registry.registry import Registry, default_registry_path
 from train.cold_start import run_cold_start
 from train.config import TrainConfig
-from train.demonstrations import Demonstration, Scene, from_trajectories, rehearsals
+from train.demonstrations import Demonstration, Scene, from_trajectories, rehearsals, renamed
 from train.grpo import run_grpo
 from train.paths import RunPaths
 from train.rows import read_rows
 from train.tiny.model import build_tiny_policy
 from train.tiny.tokenizer import build_tokenizer
 
-_REHEARSALS = 12  # a call of the router; fresh ones cost nothing, and what is seen once is not learned by heart
+_COPIES, _REHEARSALS = 6, 12  # of each call of the router: what is seen once is not learned by heart
 RowWriter = Callable[[str, int, int, Path], None]  # split, rows, seed, file: writes the file of a benchmark's split
 
 
@@ -127,7 +127,7 @@ def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporte
             paths.blank,
             paths.cold,
             [
-                (calls, 1 - config.cold_start.rehearsal_share),
+                (renamed(calls, _COPIES, config.seed), 1 - config.cold_start.rehearsal_share),
                 (rehearsed, config.cold_start.rehearsal_share),
             ],
             config.cold_start,

@@ -23,7 +23,7 @@ class TinyShape:
 
     hidden: int = 128
     intermediate: int = 384
-    layers: int = 2  # copying is two steps of attention; deeper learns it no faster and costs twice the time
+    layers: int = 4
     heads: int = 4
     vision_hidden: int = 64
     vision_depth: int = 2
