@@ -115,9 +115,10 @@ def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporte
     with _timed(summary, paths, "demonstrations"):
         reporter.phase("router rollouts", min(config.cold_start.demonstrations, len(rows)))
         calls = asyncio.run(_demonstrate(config, paths, registry, [task for task, _ in rows], scenes, reporter))
+    called = renamed(calls, _COPIES, config.seed)
     rehearsed = rehearsals(calls, list(scenes.values()), _REHEARSALS * len(calls), config.seed)
     with _timed(summary, paths, "cold_start"):
-        texts = [*_texts(calls), *(task.question for task, _ in rows)]
+        texts = [*_texts(called), *(task.question for task, _ in rows)]
         tokenizer = build_tokenizer(
             texts, [e.name for e in registry.experts], [s.name for s in registry.skills], config.cold_start.vocabulary
         )
@@ -127,7 +128,7 @@ def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporte
             paths.blank,
             paths.cold,
             [
-                (renamed(calls, _COPIES, config.seed), 1 - config.cold_start.rehearsal_share),
+                (called, 1 - config.cold_start.rehearsal_share),
                 (rehearsed, config.cold_start.rehearsal_share),
             ],
             config.cold_start,
