@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import random
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +39,7 @@ from train.tiny.model import build_tiny_policy
 from train.tiny.tokenizer import build_tokenizer
 
 _COPIES, _REHEARSALS = 6, 12  # of each call of the router: what is seen once is not learned by heart
+_HEAD = re.compile(r"\S+@@[^:]+:")
 RowWriter = Callable[[str, int, int, Path], None]  # split, rows, seed, file: writes the file of a benchmark's split
 
 
@@ -140,7 +142,8 @@ def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporte
 
 
 def _texts(demonstrations: list[Demonstration]) -> list[str]:
-    return ["".join(text for text, _ in d.pieces) for d in demonstrations]
+    """What a tokenizer may learn from; the heads of calls are tokens already."""
+    return [_HEAD.sub("", "".join(text for text, _ in d.pieces)) for d in demonstrations]
 
 
 async def _demonstrate(

@@ -1,9 +1,9 @@
 """The tiny policy's tokenizer: byte-level BPE trained on the embedded world's own sentences.
 
 One idea: protocol tags and the heads of a call (`Expert@@`, `Skill:`) are single tokens, everything else is learned
-or falls back to bytes, so any question can be written and a call stays short. What must be copied is cut so that copying
-is easy: a number digit by digit, a name in pieces of two letters, which are syllables of made-up names. Pieces that
-overlap ("Pav", "ava") or single letters would come back within a name, and a copy would go on from the wrong one.
+or falls back to bytes, so any question can be written and a call stays short. What must be copied is cut so that
+copying is easy: a number digit by digit, a name in pieces of two letters, the syllables of made-up names. Single
+letters come back within a name, and a copy would go on from the wrong place.
 """
 
 from __future__ import annotations
