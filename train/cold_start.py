@@ -7,7 +7,6 @@ observation) and to see what kind of picture lies before it; which expert-skill 
 from __future__ import annotations
 
 import json
-import math
 import random
 import shutil
 import time
@@ -64,7 +63,7 @@ def run_cold_start(
         raise UserFault("no demonstration to learn from", where=str(out), fix="see why every router rollout failed")
     pictures = {d.picture.sha256: d.picture for kind, _ in mixture for d in kind}
     kinds = [([_encode(encoder, processor.tokenizer, d) for d in kind], share) for kind, share in mixture if kind]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=config.rate, weight_decay=0.01, betas=(0.9, 0.98))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=config.rate, weight_decay=0.01)
     log.parent.mkdir(parents=True, exist_ok=True)
     loss_sum, started, last = 0.0, time.monotonic(), 0.0
     with log.open("w", encoding="utf-8") as journal:
@@ -106,8 +105,10 @@ def _draw(rng: random.Random, kinds: Sequence[tuple[list[_Encoded], float]], siz
 
 
 def _schedule(step: int, steps: int) -> float:
-    """Warm-up over 30 steps, then a cosine down to a twentieth."""
-    return min(1.0, step / 30) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * step / steps)))
+    """Warm-up over 30 steps, flat, then down to a tenth over the last third."""
+    warm = min(1.0, step / 30)
+    tail = steps * 0.3
+    return warm * (1.0 if step < steps * 0.7 else max(0.1, (steps - step) / tail))
 
 
 def _encode(encoder: PromptEncoder, tokenizer: Any, demonstration: Demonstration) -> _Encoded:

@@ -57,7 +57,7 @@ class ColdStartSection(_Section):
         0.35, ge=0, lt=1, description="share of a batch with other words, names, replies and pictures"
     )
     demonstrations: int = Field(1200, ge=1, description="rows whose router rollouts are demonstrated")
-    vocabulary: int = Field(720, ge=300, description="learned tokens of the tiny tokenizer")
+    vocabulary: int = Field(560, ge=300, description="learned tokens of the tiny tokenizer")
 
 
 class GrpoSection(_Section):

@@ -82,18 +82,6 @@ def rehearsals(calls: Sequence[Demonstration], scenes: Sequence[Scene], count: i
     return made
 
 
-def renamed(calls: Sequence[Demonstration], copies: int, seed: int) -> list[Demonstration]:
-    """Each of `calls` `copies` times, every time with another name in the question and in what copies it."""
-    rng = random.Random(f"renamed {seed}")
-    made = []
-    for call in calls:
-        for _ in range(copies):
-            question = _NAME.sub(_made_up_name(rng), call.question)
-            pieces = tuple((text.replace(call.question, question), learned) for text, learned in call.pieces)
-            made.append(Demonstration(question, call.picture, pieces))
-    return made
-
-
 def _other_words(question: str, words: Sequence[str], rng: random.Random) -> str:
     share = rng.choice(_SWAPPED)
 

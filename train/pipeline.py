@@ -12,7 +12,6 @@ import fcntl
 import json
 import os
 import random
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -31,15 +30,14 @@ from registry.errors import UserFault
 from registry.registry import Registry, default_registry_path
 from train.cold_start import run_cold_start
 from train.config import TrainConfig
-from train.demonstrations import Demonstration, Scene, from_trajectories, rehearsals, renamed
+from train.demonstrations import Demonstration, Scene, from_trajectories, rehearsals
 from train.grpo import run_grpo
 from train.paths import RunPaths
 from train.rows import read_rows
 from train.tiny.model import build_tiny_policy
 from train.tiny.tokenizer import build_tokenizer
 
-_COPIES, _REHEARSALS = 6, 12  # of each call of the router: what is seen once is not learned by heart
-_HEAD = re.compile(r"\S+@@[^:]+:")
+_REHEARSALS = 12  # a call of the router; fresh ones cost nothing, and what is seen once is not learned by heart
 RowWriter = Callable[[str, int, int, Path], None]  # split, rows, seed, file: writes the file of a benchmark's split
 
 
@@ -117,10 +115,9 @@ def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporte
     with _timed(summary, paths, "demonstrations"):
         reporter.phase("router rollouts", min(config.cold_start.demonstrations, len(rows)))
         calls = asyncio.run(_demonstrate(config, paths, registry, [task for task, _ in rows], scenes, reporter))
-    called = renamed(calls, _COPIES, config.seed)
     rehearsed = rehearsals(calls, list(scenes.values()), _REHEARSALS * len(calls), config.seed)
     with _timed(summary, paths, "cold_start"):
-        texts = [*_texts(called), *(task.question for task, _ in rows)]
+        texts = [*_texts(calls), *(task.question for task, _ in rows)]
         tokenizer = build_tokenizer(
             texts, [e.name for e in registry.experts], [s.name for s in registry.skills], config.cold_start.vocabulary
         )
@@ -130,7 +127,7 @@ def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporte
             paths.blank,
             paths.cold,
             [
-                (called, 1 - config.cold_start.rehearsal_share),
+                (calls, 1 - config.cold_start.rehearsal_share),
                 (rehearsed, config.cold_start.rehearsal_share),
             ],
             config.cold_start,
@@ -142,8 +139,7 @@ def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporte
 
 
 def _texts(demonstrations: list[Demonstration]) -> list[str]:
-    """What a tokenizer may learn from; the heads of calls are tokens already."""
-    return [_HEAD.sub("", "".join(text for text, _ in d.pieces)) for d in demonstrations]
+    return ["".join(text for text, _ in d.pieces) for d in demonstrations]
 
 
 async def _demonstrate(

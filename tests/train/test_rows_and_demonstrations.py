@@ -16,7 +16,7 @@ from PIL import Image
 from experts.images import Picture
 from orchestrator.trajectory import Trajectory
 from registry.errors import UserFault
-from train.demonstrations import Demonstration, from_trajectories, rehearsals, renamed
+from train.demonstrations import Demonstration, from_trajectories, rehearsals
 from train.rows import image_bytes, read_rows, task_from_row
 
 
@@ -243,24 +243,6 @@ def test_rehearsals_keep_some_questions_and_swap_words_of_others(picture: Pictur
     assert len(set(questions)) == 200
     assert all(len(question.split()) == 9 and question.startswith("What ") for question in questions)
     assert not any("Kamori" in question for question in questions)
-
-
-def test_a_renamed_call_differs_in_its_name_alone(picture: Picture) -> None:
-    made = renamed(a_call(picture), 5, 0)
-    assert len({d.question for d in made}) == 5
-    for demonstration in made:
-        (name,) = re.fullmatch(r"What is the value of ([A-Z][a-z]+) in the chart\?", demonstration.question).groups()  # type: ignore[union-attr]
-        assert name != "Kamori"
-        assert demonstration.pieces == (
-            (f"<think> a bar chart </think><search> A@@S: {demonstration.question} </search>", True),
-            ("\n<information> 4 </information>\n", False),
-            ("<answer> 4 </answer>", True),
-        )
-
-
-def test_a_call_without_a_name_is_only_repeated(picture: Picture) -> None:
-    [call] = from_trajectories([trajectory()], {"r1": (picture, None)})
-    assert renamed([call], 2, 0) == [call, call]
 
 
 def test_without_any_reply_or_picture_there_is_nothing_to_rehearse(picture: Picture) -> None:

@@ -79,16 +79,3 @@ def test_the_template_puts_one_placeholder_a_picture(tiny_tokenizer: Any) -> Non
     assert text == (
         "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>Why?<|im_end|>\n<|im_start|>assistant\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Which bar is Kamori?", [" Ka", "mo", "ri", "?"]),
-        ("Is the side Kamo long?", [" Ka", "mo", " long", "?"]),
-        (" Saratogane", [" Sa", "ra", "to", "ga", "ne"]),
-    ],
-)
-def test_names_are_cut_every_two_letters(text: str, expected: list[str]) -> None:
-    tokenizer = build_tokenizer([text] * 3 + ["Which bar is the side long?"] * 3, ["Counter"], ["Skill"], 360)
-    assert pieces(tokenizer, text)[-len(expected) :] == expected

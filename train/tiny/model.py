@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-_INITIAL = 0.06  # so narrow a model starts to learn two or three times sooner than at the usual 0.02
-
-
 @dataclass(frozen=True)
 class TinyShape:
     """Sizes of the tiny policy. `pixels` bounds the image's area after resizing (h x w, multiples of 32)."""
@@ -62,7 +59,6 @@ def build_tiny_policy(
             "bos_token_id": token("<|endoftext|>"),
             "eos_token_id": token("<|im_end|>"),
             "tie_word_embeddings": True,
-            "initializer_range": _INITIAL,
         },
         vision_config={
             "depth": shape.vision_depth,
@@ -75,7 +71,7 @@ def build_tiny_policy(
             "temporal_patch_size": 2,
             "num_position_embeddings": 256,
             "deepstack_visual_indexes": [0],
-            "initializer_range": _INITIAL,
+            "initializer_range": 0.06,  # at 0.02 it takes three times as long to tell kinds of pictures apart
         },
         image_token_id=token("<|image_pad|>"),
         video_token_id=token("<|video_pad|>"),

@@ -1,9 +1,7 @@
 """The tiny policy's tokenizer: byte-level BPE trained on the embedded world's own sentences.
 
 One idea: protocol tags and the heads of a call (`Expert@@`, `Skill:`) are single tokens, everything else is learned
-or falls back to bytes, so any question can be written and a call stays short. What must be copied is cut so that
-copying is easy: a number digit by digit, a name in pieces of two letters, the syllables of made-up names. Single
-letters come back within a name, and a copy would go on from the wrong place.
+or falls back to bytes, so any question can be written and a call stays short.
 """
 
 from __future__ import annotations
@@ -21,8 +19,6 @@ SPECIAL = (
 OPENING = ("<think>", "<search>", "<information>", "<answer>")
 CLOSING = ("</think>", "</search>", "</information>", "</answer>")
 
-_NAME_START, _NAME_REST, _NAME_PIECES = r" [A-Z][a-z](?=[a-z]{2})", r"\A[a-z]{2}", 4
-
 # The same turn structure as Qwen3-VL's template, without its tool-call branches.
 CHAT_TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n"
@@ -36,7 +32,7 @@ CHAT_TEMPLATE = (
 
 
 def build_tokenizer(
-    texts: Iterable[str], experts: Sequence[str], skills: Sequence[str], vocab_size: int = 720
+    texts: Iterable[str], experts: Sequence[str], skills: Sequence[str], vocab_size: int = 768
 ) -> PreTrainedTokenizerFast:
     """Train the tokenizer on `texts`; `experts` and `skills` are the registry's names.
 
@@ -46,12 +42,10 @@ def build_tokenizer(
     from transformers import PreTrainedTokenizerFast
 
     core = Tokenizer(models.BPE())
+    # Digits stay apart: a number is copied digit by digit, whatever its value.
     core.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(r"\d"), "isolated"),
-            pre_tokenizers.Split(Regex(_NAME_START), "isolated"),
-            # What is left of a name begins a piece with small letters; nothing else does.
-            *[pre_tokenizers.Split(Regex(_NAME_REST), "isolated") for _ in range(_NAME_PIECES - 1)],
             pre_tokenizers.ByteLevel(add_prefix_space=False),
         ]
     )
