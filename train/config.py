@@ -53,9 +53,7 @@ class ColdStartSection(_Section):
     batch: int = Field(48, ge=1, description="demonstrations a step")
     rate: float = Field(2e-3, gt=0, description="peak learning rate")
     router_temperature: float = Field(1.0, gt=0, description="noise of the keyword router that is imitated")
-    rehearsal_share: float = Field(
-        0.35, ge=0, lt=1, description="share of a batch with other words, names, replies and pictures"
-    )
+    rehearsal_share: float = Field(0.35, ge=0, lt=1, description="share of a batch with other words, names and replies")
     demonstrations: int = Field(1200, ge=1, description="rows whose router rollouts are demonstrated")
     vocabulary: int = Field(560, ge=300, description="learned tokens of the tiny tokenizer")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from experts.images import Picture
 from orchestrator.protocol import render_information
@@ -22,7 +22,7 @@ Scene = tuple[Picture, str | None]
 
 _NAME = re.compile(r"(?<=\s)[A-Z][a-z]{3,}\b")
 _WORD = re.compile(r"\b[a-z]{2,}\b")
-_SWAPPED = (0.0, 0.0, 0.3, 1.0)  # share of a rehearsed question's words that give way to others
+_SWAPPED = (0.0, 0.3, 1.0, 1.0)  # share of a rehearsed question's words that give way to others
 _INVENTED = 0.1  # share of those that no question ever held
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
@@ -56,29 +56,25 @@ def _thought(caption: str | None) -> str:
     return f"<think> {caption} </think>" if caption else ""
 
 
-def rehearsals(calls: Sequence[Demonstration], scenes: Sequence[Scene], count: int, seed: int) -> list[Demonstration]:
-    """`count` demonstrations made from `calls`, with other words, names and replies and any picture of `scenes`.
+def rehearsals(calls: Sequence[Demonstration], count: int, seed: int) -> list[Demonstration]:
+    """`count` demonstrations made from `calls`, with other names, words and replies.
 
     What is copied is new every time: a router that is mostly wrong mostly hears "unclear", and without these the policy
-    would learn to copy nothing else. The picture has nothing to do with the question: what is said of it must be seen.
+    would learn to copy nothing else. Picture, thought and choice stay together: where the words are scrambled, what is on
+    the picture must be seen, and a choice can follow nothing but what is seen.
     """
     rng = random.Random(f"rehearsals {seed}")
     calls = [call for call in calls if _reply(call) is not None]
     heard = [reply for call in calls if (reply := _reply(call)) is not None]
     words = sorted({word for call in calls for word in _WORD.findall(call.question)})
     made = []
-    for _ in range(count if calls and scenes else 0):
+    for _ in range(count if calls else 0):
         call = rng.choice(calls)
-        picture, caption = rng.choice(scenes)
         question = _other_words(call.question, words, rng)
-        said = call.pieces[0][0].rpartition("</think>")[2].replace(call.question, question)
+        said = call.pieces[0][0].replace(call.question, question)
         reply = rng.choice((_made_up_name(rng), _made_up_number(rng), _made_up_number(rng), rng.choice(heard)))
-        pieces = (
-            (_thought(caption) + said, True),
-            (render_information(reply), False),
-            (f"<answer> {reply} </answer>", True),
-        )
-        made.append(Demonstration(question, picture, pieces))
+        pieces = ((said, True), (render_information(reply), False), (f"<answer> {reply} </answer>", True))
+        made.append(replace(call, question=question, pieces=pieces))
     return made
 
 

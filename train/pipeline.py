@@ -115,7 +115,7 @@ def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporte
     with _timed(summary, paths, "demonstrations"):
         reporter.phase("router rollouts", min(config.cold_start.demonstrations, len(rows)))
         calls = asyncio.run(_demonstrate(config, paths, registry, [task for task, _ in rows], scenes, reporter))
-    rehearsed = rehearsals(calls, list(scenes.values()), _REHEARSALS * len(calls), config.seed)
+    rehearsed = rehearsals(calls, _REHEARSALS * len(calls), config.seed)
     with _timed(summary, paths, "cold_start"):
         texts = [*_texts(calls), *(task.question for task, _ in rows)]
         tokenizer = build_tokenizer(

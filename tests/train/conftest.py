@@ -35,11 +35,6 @@ def picture() -> Picture:
     return load_picture(Image.new("RGB", (96, 64), (200, 30, 30)))
 
 
-@pytest.fixture(scope="session")
-def other_picture() -> Picture:
-    return load_picture(Image.new("RGB", (64, 96), (30, 30, 200)))
-
-
 @pytest.fixture
 def record_of() -> Callable[..., RolloutRecord]:
     """A valid, right rollout of step 1; any field can be given."""

@@ -209,44 +209,32 @@ def a_call(picture: Picture) -> list[Demonstration]:
 
 def test_rehearsals_copy_their_question_and_answer_what_they_were_shown(picture: Picture) -> None:
     calls = a_call(picture)
-    made = rehearsals(calls, [(picture, "a table")], 40, 3)
+    made = rehearsals(calls, 40, 3)
     assert len(made) == 40
     for demonstration in made:
         (said, a), (shown, b), (answer, c) = demonstration.pieces
         reply = shown.removeprefix("\n<information> ").removesuffix(" </information>\n")
         assert (a, b, c) == (True, False, True)
-        assert said == f"<think> a table </think><search> A@@S: {demonstration.question} </search>"
+        assert said == f"<think> a bar chart </think><search> A@@S: {demonstration.question} </search>"
         assert answer == f"<answer> {reply} </answer>"
+        assert demonstration.picture == picture
     assert len({demonstration.pieces[1] for demonstration in made}) > 15
-    assert made == rehearsals(calls, [(picture, "a table")], 40, 3)
-    assert made != rehearsals(calls, [(picture, "a table")], 40, 4)
-
-
-def test_rehearsals_show_any_picture_and_say_what_is_on_it(picture: Picture, other_picture: Picture) -> None:
-    scenes = [(picture, "a bar chart"), (other_picture, "a table"), (other_picture, None)]
-    said = {
-        (d.picture.sha256, d.pieces[0][0].partition("<search>")[0]) for d in rehearsals(a_call(picture), scenes, 60, 0)
-    }
-    assert said == {
-        (picture.sha256, "<think> a bar chart </think>"),
-        (other_picture.sha256, "<think> a table </think>"),
-        (other_picture.sha256, ""),
-    }
+    assert made == rehearsals(calls, 40, 3)
+    assert made != rehearsals(calls, 40, 4)
 
 
 def test_rehearsals_keep_some_questions_and_swap_words_of_others(picture: Picture) -> None:
     calls = a_call(picture)
-    questions = [d.question for d in rehearsals(calls, [(picture, None)], 200, 1)]
+    questions = [d.question for d in rehearsals(calls, 200, 1)]
     known = re.compile(r"What is the value of [A-Z][a-z]+ in the chart\?")
     kept = sum(bool(known.fullmatch(question)) for question in questions)
-    assert 80 <= kept <= 130  # half of them by rule, a few more by chance
+    assert 40 <= kept <= 75  # a quarter of them by rule, a few more by chance
     assert len(set(questions)) == 200
     assert all(len(question.split()) == 9 and question.startswith("What ") for question in questions)
     assert not any("Kamori" in question for question in questions)
 
 
-def test_without_any_reply_or_picture_there_is_nothing_to_rehearse(picture: Picture) -> None:
+def test_without_any_reply_there_is_nothing_to_rehearse(picture: Picture) -> None:
     direct = Demonstration("q", picture, (("<answer> 4 </answer>", True),))
-    assert rehearsals([direct], [(picture, None)], 10, 0) == []
-    assert rehearsals([], [(picture, None)], 10, 0) == []
-    assert rehearsals(a_call(picture), [], 10, 0) == []
+    assert rehearsals([direct], 10, 0) == []
+    assert rehearsals([], 10, 0) == []
