@@ -60,8 +60,8 @@ def rehearsals(calls: Sequence[Demonstration], count: int, seed: int) -> list[De
     """`count` demonstrations made from `calls`, with other names, words and replies.
 
     What is copied is new every time: a router that is mostly wrong mostly hears "unclear", and without these the policy
-    would learn to copy nothing else. Picture, thought and choice stay together: where the words are scrambled, what is on
-    the picture must be seen, and a choice can follow nothing but what is seen.
+    would learn to copy nothing else. Picture, thought and choice stay together: where the words are scrambled, what is
+    on the picture must be seen, and a choice can follow nothing but what is seen.
     """
     rng = random.Random(f"rehearsals {seed}")
     calls = [call for call in calls if _reply(call) is not None]
