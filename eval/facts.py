@@ -1,23 +1,30 @@
 """What an evaluation keeps in memory of one finished trajectory: the few facts that every number is made of.
 
 The one idea: the journal on disk holds the whole trajectory (token ids, texts, observations), and metrics
-need about twenty small values of it. ``facts_of`` reads them once, from the trajectory's JSON form, so
-thousands of episodes fit in memory and every metric is a pure function over ``Facts``.
+need about thirty small values of it. ``facts_of`` reads them once, from the trajectory's JSON form, so
+100,000 episodes fit in memory and every metric is a pure function over ``Facts``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
+
+from eval.statistics.votes import vote_of
+from experts.outcome import Outcome
 
 Key = tuple[str, str, int]
 """(arm, row id, sample): what names one trajectory within an evaluation."""
 
+_FAILURES = frozenset(outcome.value for outcome in Outcome if outcome.infrastructure)
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One trajectory, reduced. Times in seconds, token counts as reported by whoever spent them."""
+    """One trajectory, reduced. Times in seconds, token counts as reported by whoever spent them, cost in the
+    currency of the registry's prices."""
 
     arm: str
     row_id: str
@@ -28,7 +35,12 @@ class Facts:
     """False: an infrastructure failure ended the episode; it is neither right nor wrong."""
     value: float | None
     """Score in 0..1, ``None`` exactly when ``valid`` is false."""
+    vote: str | None
+    """The answer as its rule read it, in the form in which votes are counted; ``None``: nothing could be read."""
     error: str | None
+    failure: str | None
+    """What failed where ``valid`` is false: "Expert: outcome" of the last call that failed, else the reason to
+    stop."""
     stop: str
     turns: int
     calls: int
@@ -41,8 +53,14 @@ class Facts:
     """``Expert@@Skill`` of each well-formed call, in order."""
     policy_prompt_tokens: int
     policy_completion_tokens: int
-    expert_tokens: int
+    expert_prompt_tokens: int
+    expert_completion_tokens: int
+    expert_requests: int
+    """Requests to models that the calls led to; a procedure may take several, a cached call takes none."""
+    cost: float
     latency_s: float
+    policy_s: float
+    expert_s: float
 
     @property
     def key(self) -> Key:
@@ -55,46 +73,86 @@ class Facts:
             return "error"
         return "right" if self.value >= 1.0 else "wrong"
 
+    @property
+    def expert_tokens(self) -> int:
+        return self.expert_prompt_tokens + self.expert_completion_tokens
+
+    @property
+    def written_tokens(self) -> int:
+        """What policy and experts wrote."""
+        return self.policy_completion_tokens + self.expert_completion_tokens
+
+    @property
+    def tokens(self) -> int:
+        """Everything that policy and experts read and wrote; what is read again in a later turn counts again."""
+        return self.policy_prompt_tokens + self.expert_prompt_tokens + self.written_tokens
+
 
 def same_question(query: str, question: str) -> bool:
     """Whether a sub-question is the question itself, runs of whitespace counting as one space."""
     return query.split() == question.split()
 
 
-def facts_of(arm: str, split: str, value: float | None, trajectory: Mapping[str, Any]) -> Facts:
-    """Read the facts of a trajectory in JSON form; ``value`` is its score and is dropped where the
-    trajectory is invalid."""
+def facts_of(
+    arm: str, split: str, value: float | None, trajectory: Mapping[str, Any], *, read: str | None = None
+) -> Facts:
+    """Read the facts of a trajectory in JSON form.
+
+    Args:
+        value: its score; dropped where the trajectory is invalid.
+        read: the answer as the rule read it. Where a right answer was not read, the answer itself votes.
+
+    Raises ValueError for a score outside 0..1, and KeyError, TypeError, ValueError or AttributeError for what is
+    no trajectory.
+    """
+    if value is not None and not 0.0 <= value <= 1.0:
+        raise ValueError(f"a score must be from 0 to 1, this one is {value}")
     turns: list[Mapping[str, Any]] = list(trajectory["turns"])
     question = str(trajectory["question"])
     searches = [turn["action"] for turn in turns if turn["action"]["type"] == "search"]
     observations = [turn["observation"] for turn in turns if turn.get("observation")]
+    usage = [seen.get("usage") or {} for seen in observations]
     valid = bool(trajectory["valid"])
-    counts = trajectory.get("counts") or {}
+    counts, timings = trajectory.get("counts") or {}, trajectory.get("timings") or {}
+    if read is None and value:
+        read = trajectory.get("answer")
     return Facts(
-        arm=arm,
-        row_id=str(trajectory["row_id"]),
+        arm=intern(str(arm)),
+        row_id=intern(str(trajectory["row_id"])),
         sample=int(trajectory["sample"]),
-        split=split,
-        group=str(trajectory.get("group") or ""),
+        split=intern(str(split)),
+        group=intern(str(trajectory.get("group") or "")),
         valid=valid,
         value=value if valid else None,
+        vote=vote_of(read) if valid else None,
         error=trajectory.get("error"),
-        stop=str(trajectory["stop"]),
+        failure=None if valid else intern(_failure(observations, str(trajectory["stop"]))),
+        stop=intern(str(trajectory["stop"])),
         turns=len(turns),
         calls=len(searches),
         copied_calls=sum(same_question(action["query"], question) for action in searches),
         malformed_turns=sum(turn["action"]["type"] == "malformed" for turn in turns),
         forged=int(counts.get("forged_observation", 0)),
-        cached_calls=sum(bool(observation.get("cached")) for observation in observations),
-        pairs=tuple(f"{action['expert']}@@{action['skill']}" for action in searches),
-        policy_prompt_tokens=sum(int(turn.get("prompt_tokens") or 0) for turn in turns),
-        policy_completion_tokens=sum(int(turn.get("completion_tokens") or 0) for turn in turns),
-        expert_tokens=sum(_tokens(observation.get("usage")) for observation in observations),
-        latency_s=float((trajectory.get("timings") or {}).get("total_s", 0.0)),
+        cached_calls=sum(bool(seen.get("cached")) for seen in observations),
+        pairs=tuple(intern(f"{action['expert']}@@{action['skill']}") for action in searches),
+        policy_prompt_tokens=_sum(turns, "prompt_tokens"),
+        policy_completion_tokens=_sum(turns, "completion_tokens"),
+        expert_prompt_tokens=_sum(usage, "prompt_tokens"),
+        expert_completion_tokens=_sum(usage, "completion_tokens"),
+        expert_requests=_sum(usage, "calls"),
+        cost=float(sum(float(one.get("cost") or 0.0) for one in usage)),
+        latency_s=float(timings.get("total_s", 0.0)),
+        policy_s=float(timings.get("policy_s", 0.0)),
+        expert_s=float(timings.get("expert_s", 0.0)),
     )
 
 
-def _tokens(usage: Mapping[str, Any] | None) -> int:
-    if not usage:
-        return 0
-    return int(usage.get("prompt_tokens") or 0) + int(usage.get("completion_tokens") or 0)
+def _failure(observations: Sequence[Mapping[str, Any]], stop: str) -> str:
+    for seen in reversed(observations):
+        if seen.get("outcome") in _FAILURES:
+            return f"{seen.get('expert')}: {seen['outcome']}"
+    return stop
+
+
+def _sum(records: Sequence[Mapping[str, Any]], key: str) -> int:
+    return sum(int(record.get(key) or 0) for record in records)

@@ -2,8 +2,8 @@
 
 The one idea: a line is handed to the operating system the moment its trajectory ends, so a killed process
 loses at most the trajectories in flight; ``fsync`` follows in batches, which is what a power cut costs.
-Opening repairs a last line that was cut in the middle, locks the file against a second writer, and keeps
-only ``Facts`` and the line's offset in memory.
+Opening repairs whatever a kill or a power cut left behind the last whole line, locks the file against a second
+writer, and keeps only ``Facts`` and the line's offset in memory.
 """
 
 from __future__ import annotations
@@ -11,49 +11,58 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from eval.facts import Facts, Key, facts_of
+from eval.journal_lines import VERSION, decode_record, read_lines
 from registry.errors import UserFault
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
 class Repair:
-    """What opening found at the end of the file: bytes of a half-written line that were cut off."""
+    """What opening found behind the last whole line: bytes that were cut off, and the file to which they were
+    moved where they were more than one half-written line."""
 
     dropped_bytes: int
+    kept_in: Path | None = None
 
 
 class Journal:
     """Reads what is there, appends what comes. A later line of the same key replaces the earlier one."""
 
-    def __init__(self, path: Path, *, sync_lines: int = 64, sync_seconds: float = 2.0) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, sync_lines: int = 64, sync_seconds: float = 2.0) -> None:
         """Open or create ``path``.
 
+        Args:
+            read_only: neither create, lock, repair nor write; what stands behind the last whole line is passed over.
+
         Raises:
-            UserFault: another process writes it, it cannot be opened, or a line that is not the last is
-                broken.
+            UserFault: another process writes it, it cannot be opened, a line before the last whole one is
+                broken, or a line is of another version.
         """
         self.path = path
+        self.repair: Repair | None = None
+        self._read_only = read_only
         self._sync_lines, self._sync_seconds = sync_lines, sync_seconds
         self._unsynced, self._synced_at = 0, time.monotonic()
         self._facts: dict[Key, Facts] = {}
         self._offsets: dict[Key, int] = {}
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            if not read_only:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(path, os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
-            raise _unwritable(path, error) from error
+            raise (_unreadable if read_only else _unwritable)(path, error) from error
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.repair = self._load()
+            if not read_only:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._load()
         except BlockingIOError as error:
             os.close(self._fd)
             raise UserFault(
@@ -61,6 +70,9 @@ class Journal:
                 where=str(path),
                 fix="wait for it to end, or give this one another folder with --run",
             ) from error
+        except OSError as error:
+            os.close(self._fd)
+            raise (_unreadable if read_only else _unwritable)(path, error) from error
         except BaseException:
             os.close(self._fd)
             raise
@@ -72,8 +84,8 @@ class Journal:
     def append(self, *, arm: str, split: str, score: Mapping[str, Any] | None, trajectory: Mapping[str, Any]) -> Facts:
         """Write one trajectory (JSON form) with its score (``None`` where it is invalid) and return its
         facts."""
-        value = None if score is None else float(score["value"])
-        facts = facts_of(arm, split, value, trajectory)
+        value, read = (None, None) if score is None else (float(score["value"]), score.get("answer"))
+        facts = facts_of(arm, split, value, trajectory, read=read)
         record = {"version": VERSION, "arm": arm, "split": split, "score": score, "trajectory": trajectory}
         line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
         start = os.lseek(self._fd, 0, os.SEEK_END)
@@ -90,9 +102,17 @@ class Journal:
 
     def read(self, key: Key) -> dict[str, Any]:
         """The whole record of one trajectory, from disk."""
+        return decode_record(self._text(key))[0]
+
+    def line(self, key: Key) -> bytes:
+        """The line of one trajectory as it was written, line end included."""
+        text = self._text(key)
+        return text[: decode_record(text)[1]] + b"\n"
+
+    def _text(self, key: Key) -> bytes:
         with self.path.open("rb") as file:
             file.seek(self._offsets[key])
-            return json.loads(file.readline())
+            return file.readline()
 
     def sync(self) -> None:
         """Force what was written onto the disk."""
@@ -101,7 +121,8 @@ class Journal:
 
     def close(self) -> None:
         if self._fd >= 0:
-            self.sync()
+            if not self._read_only:
+                self.sync()
             os.close(self._fd)
             self._fd = -1
 
@@ -125,38 +146,35 @@ class Journal:
         self._facts[facts.key] = facts
         self._offsets[facts.key] = offset
 
-    def _load(self) -> Repair | None:
+    def _load(self) -> None:
         size = os.fstat(self._fd).st_size
-        for number, offset, line in _lines(self.path):
-            end = offset + len(line)
-            try:
-                record = json.loads(line)
-                value = None if record["score"] is None else float(record["score"]["value"])
-                facts = facts_of(record["arm"], record["split"], value, record["trajectory"])
-            except (ValueError, KeyError, TypeError) as error:
-                if end < size or line.endswith(b"\n"):
-                    raise UserFault(
-                        f"a line of the journal cannot be read ({type(error).__name__}: {error})",
-                        where=f"{self.path}:{number}",
-                        fix="delete that line: its row runs again on the next start",
-                    ) from error
-                os.ftruncate(self._fd, offset)
-                self.sync()
-                return Repair(dropped_bytes=len(line))
-            self._remember(facts, offset)
-            if not line.endswith(b"\n"):
-                os.write(self._fd, b"\n")
-                return None  # the last line; reading on would find the line end just added
-        return None
+        end, ended = 0, True  # of the last whole record
+        for line in read_lines(self.path, size):
+            self._remember(line.facts, line.offset)
+            end, ended = line.end, line.ended
+        if self._read_only:
+            return
+        if end < size:
+            kept_in = self._keep_aside(end)
+            os.ftruncate(self._fd, end)
+            self.repair = Repair(size - end, kept_in)
+        if not ended:
+            os.write(self._fd, b"\n")
+        if self.repair or not ended:
+            self.sync()
 
-
-def _lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Line number from 1, byte offset, bytes with the line end."""
-    offset = 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            yield number, offset, line
-            offset += len(line)
+    def _keep_aside(self, start: int) -> Path | None:
+        """Move what is more than one half-written line into a file beside the journal before it is cut off."""
+        with self.path.open("rb") as file:
+            file.seek(start)
+            if not any(b"\n" in block for block in iter(lambda: file.read(1 << 20), b"")):
+                return None
+            aside = self.path.with_name(self.path.name + ".cut")
+            file.seek(start)
+            with aside.open("ab") as copy:
+                shutil.copyfileobj(file, copy)
+                os.fsync(copy.fileno())
+        return aside
 
 
 def _unwritable(path: Path, error: OSError) -> UserFault:
@@ -164,4 +182,12 @@ def _unwritable(path: Path, error: OSError) -> UserFault:
         f"the journal cannot be written: {error.strerror or error}",
         where=str(path),
         fix="free space or mend the folder's rights, then start the same command again; no row is lost",
+    )
+
+
+def _unreadable(path: Path, error: OSError) -> UserFault:
+    return UserFault(
+        f"the journal cannot be read: {error.strerror or error}",
+        where=str(path),
+        fix="give the folder that `maestro evaluate` wrote (its --run)",
     )

@@ -20,6 +20,8 @@ from eval.report.cards import Card, card_of, choose
 from eval.report.page import Material, write_report
 from eval.results import HEADLINE, build_results, write_results
 from eval.rows import Rows
+from eval.scores import FILE as SCORES
+from eval.scores import write_scores
 from rewards import reward
 
 
@@ -59,6 +61,7 @@ def write_outputs(
         versions=versions,
     )
     results_path = write_results(results, folder / "results.json")
+    write_scores(facts, folder / SCORES)
     figures = [draw_summary(results, folder / "summary.png")]
     if matrix is not None:
         figures.append(draw_matrix(matrix, folder / "matrix.png"))

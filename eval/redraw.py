@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from pydantic import ValidationError
 
 from eval.config import VALIDATION, EvalConfig
 from eval.journal import Journal
@@ -19,16 +18,48 @@ from eval.matrix import Matrix
 from eval.output import Outputs, write_outputs
 from eval.phases import Clock, StartPhase, silent
 from eval.rows import load_splits
+from eval.shard import Shard, parse_shard
 from registry.errors import UserFault
 
 FILE = "eval.json"
 MATRIX_FILE = "matrix.json"
 
 
-def remember(folder: Path, config: EvalConfig, limit: int | None, versions: Mapping[str, str]) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """What a folder's last start was asked to do."""
+
+    config: EvalConfig
+    limit: int | None
+    shard: Shard | None
+    versions: Mapping[str, str]
+
+
+def remember(
+    folder: Path,
+    config: EvalConfig,
+    limit: int | None,
+    versions: Mapping[str, str],
+    shard: Shard | None = None,
+) -> None:
     """Lay down what the folder's last start was asked to do."""
     record = {"limit": limit, "versions": dict(versions), "config": config.model_dump(mode="json")}
-    _write(folder / FILE, record)
+    _write(folder / FILE, record | ({} if shard is None else {"shard": str(shard)}))
+
+
+def recall(folder: Path) -> Asked:
+    """Inverse of ``remember``. Raises UserFault where the folder holds no evaluation that can be read."""
+    try:
+        record = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        config = EvalConfig.model_validate(record["config"])
+        shard = parse_shard(record["shard"]) if "shard" in record else None
+        return Asked(config, record["limit"], shard, record["versions"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserFault(
+            "this folder holds no evaluation that can be read",
+            where=str(folder / FILE),
+            fix="give the folder that `maestro evaluate` wrote (its --run)",
+        ) from error
 
 
 def save_matrix(folder: Path, rows: int, matrix: Matrix) -> None:
@@ -51,21 +82,13 @@ def redraw(folder: Path, *, start_phase: StartPhase = silent) -> Outputs:
     Raises:
         UserFault: the folder holds no evaluation, or one is being written at this moment.
     """
-    try:
-        record = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        config, limit = EvalConfig.model_validate(record["config"]), record["limit"]
-    except (OSError, ValueError, KeyError, ValidationError) as error:
-        raise UserFault(
-            "this folder holds no evaluation that can be read",
-            where=str(folder / FILE),
-            fix="give the folder that `maestro evaluate` wrote (its --run)",
-        ) from error
+    asked = recall(folder)
     with Journal(folder / "journal.jsonl") as journal:
-        splits = load_splits(config, limit, start_phase)
+        splits = load_splits(asked.config, asked.limit, start_phase, asked.shard)
         known = [len(rows.tasks) for rows in splits if rows.split == VALIDATION]
         matrix = load_matrix(folder, known[0]) if known else None
-        seconds, versions = Clock(folder).seconds, record["versions"]
-        return write_outputs(config, folder, journal, splits, matrix, seconds=seconds, versions=versions)
+        seconds = Clock(folder).seconds
+        return write_outputs(asked.config, folder, journal, splits, matrix, seconds=seconds, versions=asked.versions)
 
 
 def _write(path: Path, record: Mapping[str, Any]) -> None:

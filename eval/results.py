@@ -16,18 +16,17 @@ from typing import Any
 from eval.config import TEST, UNSEEN, EvalConfig
 from eval.facts import Facts
 from eval.matrix import Matrix
-from eval.metrics import (
-    accuracy,
-    bootstrap_interval,
-    by_group,
-    entropy_bits,
-    pair_counts,
-    paired_difference,
-    summarise,
-)
+from eval.metrics import summarise
+from eval.statistics.bootstrap import interval
+from eval.statistics.groups import accuracy, by_group, groups, macro_average, macro_interval
+from eval.statistics.paired import compare, holm, paired_difference
+from eval.statistics.routing import entropy_bits, pair_counts, routing
+from eval.statistics.samples import questions
 from eval.variants import samples_of, variants
 
 HEADLINE = ("before", "after")
+Labels = Mapping[str, Mapping[str, str]]
+"""Row id -> name of a grouping ("answer_type") -> the row's group in it ("open")."""
 
 
 def build_results(
@@ -40,6 +39,7 @@ def build_results(
     training: Mapping[str, Any],
     seconds: Mapping[str, float],
     versions: Mapping[str, str],
+    labels: Labels | None = None,
 ) -> dict[str, Any]:
     """All numbers.
 
@@ -48,12 +48,14 @@ def build_results(
         shared: ids of rows whose wording serves several families.
         training: ``grpo_steps`` and ``seconds`` of the training run, as far as known.
         seconds: wall seconds of each phase of the evaluation.
+        labels: groupings of the rows besides their family; each is measured for every arm.
     """
     by_arm: dict[tuple[str, str], list[Facts]] = defaultdict(list)
-    for fact in facts:
+    for fact in sorted(facts, key=lambda fact: fact.key):  # so that the order of a journal's lines plays no part
         by_arm[fact.split, fact.arm].append(fact)
     main = {key: by_arm.get((TEST, key), []) for key in _keys(config)}
-    headline = _arms(config, by_arm, TEST)
+    labels = labels or {}
+    headline = _arms(config, by_arm, TEST, labels)
     errors = sum(not fact.valid for found in by_arm.values() for fact in found)
     done = sum(len(found) for found in by_arm.values())
     expected = sum(
@@ -71,12 +73,13 @@ def build_results(
         "before": headline.get("before"),
         "after": headline.get("after"),
         "gain": _gain(config, main),
+        "comparisons": _comparisons(config, main),
         "baselines": {name: entry for name, entry in headline.items() if name not in HEADLINE},
         "malformed_rate_after": after.get("malformed_rate"),
         "copied_share_after": after.get("copied_share"),
         "families": _families(main),
         "shared_wordings": _shared(config, main, shared),
-        "unseen": _split(_arms(config, by_arm, UNSEEN)) if rows.get(UNSEEN) else None,
+        "unseen": _split(_arms(config, by_arm, UNSEEN, labels)) if rows.get(UNSEEN) else None,
         "matrix": None if matrix is None else {k: v for k, v in matrix.to_json().items() if k != "cells"},
         "grpo_steps": training.get("grpo_steps"),
         "seconds": {
@@ -101,27 +104,55 @@ def _keys(config: EvalConfig) -> list[str]:
     return [variant.key for variant in variants(config)]
 
 
-def _arms(config: EvalConfig, by_arm: Mapping[tuple[str, str], list[Facts]], split: str) -> dict[str, dict[str, Any]]:
+def _arms(
+    config: EvalConfig, by_arm: Mapping[tuple[str, str], list[Facts]], split: str, labels: Labels
+) -> dict[str, dict[str, Any]]:
     entries: dict[str, dict[str, Any]] = {}
     for variant in variants(config):
         found = by_arm.get((split, variant.key), [])
         summary = summarise(found, seed=config.seed, ks=config.pass_at if variant.temperature > 0 else (1,))
         if variant.headline:
-            entries[variant.arm] = _entry(summary.to_json(), found)
+            entries[variant.arm] = _entry(summary.to_json(), found, config.seed, labels)
         else:
             label = "greedy" if variant.temperature == 0 else f"t{variant.temperature:g}"
             entries[variant.arm][label] = summary.accuracy
-            entries[variant.arm][f"{label}_detail"] = _entry(summary.to_json(), found)
+            entries[variant.arm][f"{label}_detail"] = _entry(summary.to_json(), found, config.seed, labels)
     return entries
 
 
-def _entry(summary: dict[str, Any], facts: Sequence[Facts]) -> dict[str, Any]:
+def _entry(summary: dict[str, Any], facts: Sequence[Facts], seed: int, labels: Labels) -> dict[str, Any]:
     pairs = {
         group: {"counts": counts, "entropy_bits": entropy_bits(counts)}
         for group, counts in pair_counts(fact for fact in facts if fact.valid).items()
         if counts
     }
-    return {**summary, "families": by_group(facts, accuracy), "pairs": pairs}
+    return {
+        **summary,
+        "families": by_group(facts, accuracy),
+        "groups": {name: group.to_json() for name, group in groups(facts, seed=seed).items()},
+        "groupings": {name: _grouping(name, facts, seed, labels) for name in _groupings(facts, labels)},
+        "pairs": pairs,
+        "routing": routing(facts).to_json(),
+    }
+
+
+def _groupings(facts: Sequence[Facts], labels: Labels) -> list[str]:
+    return sorted({name for fact in facts for name in labels.get(fact.row_id, ())})
+
+
+def _grouping(grouping: str, facts: Sequence[Facts], seed: int, labels: Labels) -> dict[str, Any]:
+    """The groups of one grouping, with the macro average over them; rows without such a label are left out."""
+    own = [fact for fact in facts if grouping in labels.get(fact.row_id, ())]
+
+    def label(fact: Facts) -> str:
+        return labels[fact.row_id][grouping]
+
+    found = groups(own, seed=seed, name=label)
+    return {
+        "groups": {name: group.to_json() for name, group in found.items()},
+        "macro": macro_average(group.accuracy for group in found.values()),
+        "macro_ci95": macro_interval(own, seed=seed, name=label),
+    }
 
 
 def _split(entries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -143,11 +174,11 @@ def _shared(config: EvalConfig, main: Mapping[str, list[Facts]], shared: Collect
     for arm in config.arms:
         facts = [fact for fact in main[arm] if fact.valid and fact.row_id in shared]
         if facts:
-            ci95 = bootstrap_interval(facts, seed=config.seed)
+            seen = questions(facts)
             found[arm] = {
                 "accuracy": accuracy(facts),
-                "n": len({fact.row_id for fact in facts}),
-                "ci95": ci95,
+                "n": len(seen),
+                "ci95": interval(seen, seed=config.seed),
             }
     return found
 
@@ -156,3 +187,18 @@ def _gain(config: EvalConfig, main: Mapping[str, list[Facts]]) -> dict[str, Any]
     """After minus before on the questions that both answered."""
     found = paired_difference(main.get("before", []), main.get("after", []), seed=config.seed)
     return None if found is None else {"difference": found[0], "ci95": list(found[1])}
+
+
+def _comparisons(config: EvalConfig, main: Mapping[str, list[Facts]]) -> dict[str, Any] | None:
+    """Every arm against the named one on the questions that both answered, p corrected for their number."""
+    against = config.report.compare_to or (HEADLINE[0] if HEADLINE[0] in config.arms else None)
+    if against is None:
+        return None
+    found = {
+        arm: compared
+        for arm in config.arms
+        if arm != against and (compared := compare(main[against], main[arm], seed=config.seed)) is not None
+    }
+    corrected = holm({arm: compared.p for arm, compared in found.items()})
+    arms = {arm: {**compared.to_json(), "p_holm": corrected[arm]} for arm, compared in found.items()}
+    return {"against": against, "arms": arms}

@@ -16,6 +16,7 @@ from eval.benchmarks.parquet import read_parquet
 from eval.benchmarks.row import Row
 from eval.config import TEST, UNSEEN, VALIDATION, EvalConfig
 from eval.phases import StartPhase
+from eval.shard import Shard
 from experts.images import load_picture
 from orchestrator.task import Task
 from registry.errors import UserFault
@@ -31,20 +32,24 @@ class Rows:
     """Ids of rows whose wording serves several families, so that the words alone cannot decide."""
 
 
-def load_splits(config: EvalConfig, limit: int | None, start_phase: StartPhase) -> list[Rows]:
-    """The splits that an evaluation needs: test, unseen wordings if asked for, validation if pairs are chosen."""
+def load_splits(
+    config: EvalConfig, limit: int | None, start_phase: StartPhase, shard: Shard | None = None
+) -> list[Rows]:
+    """The splits that an evaluation needs: test, unseen wordings if asked for, validation if pairs are chosen. A
+    shard has all validation rows and its own part of the others."""
     unseen = [UNSEEN] if config.rows.test_unseen else []
     names = [TEST, *unseen, *([VALIDATION] if config.needs_matrix else [])]
     advance = start_phase("rows", len(names))
     splits = []
     for name in names:
-        splits.append(load_rows(config, name, limit))
+        splits.append(load_rows(config, name, limit, shard if name != VALIDATION else None))
         advance()
     return splits
 
 
-def load_rows(config: EvalConfig, split: str, limit: int | None = None) -> Rows:
-    """The rows of a split, at most ``limit`` (the first ones: a larger limit later adds to them).
+def load_rows(config: EvalConfig, split: str, limit: int | None = None, shard: Shard | None = None) -> Rows:
+    """The rows of a split, at most ``limit`` (the first ones: a larger limit later adds to them); of those, the
+    shard's.
 
     Raises:
         UserFault: the benchmark has no generator and no file is given, a file is broken, or an id is used
@@ -53,9 +58,10 @@ def load_rows(config: EvalConfig, split: str, limit: int | None = None) -> Rows:
     wanted = getattr(config.rows, split)
     wanted = wanted if limit is None else min(wanted, limit)
     file: Path | None = getattr(config.parquet, split)
-    found = list(islice(_rows(config, split, wanted, file), wanted))
+    rows = islice(_rows(config, split, wanted, file), wanted)
+    found = list(rows if shard is None else shard.take(rows))
     tasks = tuple(task_of(row, row_id=f"{split}/{row.id}" if file else row.id) for row in found)
-    if not tasks:
+    if not tasks and shard is None:
         raise UserFault(f"the split {split!r} holds no rows", where=None if file is None else str(file))
     _check_ids(tasks, file)
     shared = {task.row_id for task, row in zip(tasks, found, strict=True) if row.extra.get("shared")}

@@ -23,6 +23,7 @@ from eval.output import Outputs, write_outputs
 from eval.phases import Clock, StartPhase, silent
 from eval.redraw import load_matrix, remember, save_matrix
 from eval.rows import Rows, load_splits
+from eval.shard import Shard
 from eval.variants import Variant, budget_of, samples_of, variants
 from eval.versions import versions
 from experts.pool import ExpertPool
@@ -53,6 +54,7 @@ async def evaluate(
     *,
     limit: int | None = None,
     retry_errors: bool = False,
+    shard: Shard | None = None,
     start_phase: StartPhase = silent,
 ) -> Evaluation:
     """Run what is missing and write ``results.json``, ``report.html``, ``matrix.json`` and figures into
@@ -61,20 +63,21 @@ async def evaluate(
     Args:
         limit: only the first rows of each split; more can be added later in the same folder.
         retry_errors: run trajectories again that the infrastructure ended.
+        shard: only this part of the rows; ``eval.merge`` puts the parts together.
 
     Raises:
         UserFault: a checkpoint is missing, the folder was made with other settings, the disk is full, ...
     """
     for name in config.policies:
         require_checkpoint(config, name)
-    made_with = _identity(config, registry)
+    made_with = _identity(config, registry, shard)
     hold(folder, made_with)
     made_of = {**versions(), **_digests(made_with)}
     clock = Clock(folder)
     with Journal(folder / "journal.jsonl") as journal:
-        remember(folder, config, limit, made_of)
+        remember(folder, config, limit, made_of, shard)
         with clock.phase("rows"):
-            splits = load_splits(config, limit, start_phase)
+            splits = load_splits(config, limit, start_phase, shard)
         async with ExpertPool(registry, cache_dir=config.cache, default_deadline_s=config.deadlines.call_s) as pool:
             session = _Session(config, registry, folder, pool, journal, splits, retry_errors, start_phase, clock)
             ran = await session.run()
@@ -213,9 +216,10 @@ class _Session:
         self.journal.append(arm=variant.key, split=split, score=record, trajectory=trajectory.to_json())
 
 
-def _identity(config: EvalConfig, registry: Registry) -> dict[str, Any]:
+def _identity(config: EvalConfig, registry: Registry, shard: Shard | None) -> dict[str, Any]:
     checkpoints = {name: config.checkpoint(name) for name in config.policies}
     return {
+        **({} if shard is None else {"shard": str(shard)}),
         "settings": config.identity(),
         "registry": registry.digest,
         "checkpoints": {name: folder_digest(path) for name, path in checkpoints.items() if path is not None},

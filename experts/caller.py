@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from experts.cache import content_key
 from experts.clients.openai_backend import OpenAIExpertBackend
 from experts.clients.python_backend import PythonExpertBackend
+from experts.clients.tally import Tally
 from experts.images import Picture
-from experts.outcome import ExpertFailure, ExpertReply, Outcome, Usage
+from experts.outcome import ExpertFailure, ExpertReply, Outcome, Try, Usage
 from experts.per_loop import PerLoop
 from experts.request import Backend, Request
 from experts.workers import Workers
@@ -25,6 +28,7 @@ class Ledger:
     usage: Usage = field(default_factory=Usage)
     attempts: int = 0
     notes: list[str] = field(default_factory=list)
+    tries: list[Try] = field(default_factory=list)
 
     def note(self, text: str) -> None:
         """Write down what was done differently than asked, once."""
@@ -49,7 +53,9 @@ class Caller:
         self.expert = expert
         self._tail = reasoning_tail_chars
         self._backend = backend or _backend(expert, workers)
+        self._served = self._backend if isinstance(self._backend, OpenAIExpertBackend) else None
         self._turns = PerLoop(lambda: asyncio.Semaphore(expert.limits.max_concurrency))
+        self._tally = Tally()
 
     @cached_property
     def digest(self) -> str:
@@ -64,9 +70,7 @@ class Caller:
             [expert.limits.max_images, expert.limits.max_output_tokens],
         )
 
-    async def ask(
-        self, prompt: str, system: str | None, pictures: Sequence[Picture], ledger: Ledger
-    ) -> ExpertReply:
+    async def ask(self, prompt: str, system: str | None, pictures: Sequence[Picture], ledger: Ledger) -> ExpertReply:
         """The expert's reply. Raises ExpertFailure; what was used is in the ledger either way."""
         limits = self.expert.limits
         if len(pictures) > limits.max_images:
@@ -81,16 +85,7 @@ class Caller:
             sampling=self.expert.sampling,
             timeout_s=limits.timeout_s,
         )
-        try:
-            async with self._turns.get():
-                reply = await self._backend.ask(request)
-        except ExpertFailure as failure:
-            ledger.attempts += failure.attempts
-            ledger.usage += self._priced(failure.usage)
-            raise
-        reply = replace(reply, usage=self._priced(reply.usage))
-        ledger.attempts += reply.attempts
-        ledger.usage += reply.usage
+        reply = await self._take_turn(request, ledger)
         return self._bounded(reply, ledger)
 
     async def prepare(self) -> None:
@@ -102,6 +97,48 @@ class Caller:
     async def aclose(self) -> None:
         """Close the backend."""
         await self._backend.aclose()
+
+    def status(self) -> dict[str, Any]:
+        """Plain data: `Tally.status`, and the state of each server (none for an embedded program)."""
+        replicas = [] if self._served is None else self._served.status()
+        return {"backend": self.expert.backend.type, "replicas": replicas, **self._tally.status()}
+
+    async def _take_turn(self, request: Request, ledger: Ledger) -> ExpertReply:
+        """The backend's reply as soon as the expert has room for one more call."""
+        turns = self._turns.get()
+        with self._tally.one("queued"):
+            # Turns may be held by calls that wait for servers which are known to be dead by now.
+            if turns.locked() and self._served is not None and self._served.all_rest():
+                self._tally.ended(Outcome.UNAVAILABLE, 0.0, Usage())
+                raise ExpertFailure(Outcome.UNAVAILABLE, "no server takes requests now", attempts=0)
+            await turns.acquire()
+        try:
+            with self._tally.one("in_flight"):
+                return await self._ask(request, ledger)
+        finally:
+            turns.release()
+
+    async def _ask(self, request: Request, ledger: Ledger) -> ExpertReply:
+        """The backend's reply, entered into ledger and tally however it ends."""
+        started, before = time.monotonic(), len(ledger.tries)
+        ended, attempts, usage = "given_up", None, Usage()
+        try:
+            if self._served is not None:
+                reply = await self._served.ask(request, ledger.tries)
+            else:
+                reply = await self._backend.ask(request)
+            ended, attempts, usage = Outcome.OK.value, reply.attempts, self._priced(reply.usage)
+            return replace(reply, usage=usage)
+        except ExpertFailure as failure:
+            ended, attempts, usage = failure.outcome.value, failure.attempts, self._priced(failure.usage)
+            raise
+        except Exception:
+            ended = Outcome.ERROR.value
+            raise
+        finally:
+            ledger.attempts += len(ledger.tries) - before if attempts is None else attempts
+            ledger.usage += usage
+            self._tally.ended(ended, time.monotonic() - started, usage)
 
     def _priced(self, usage: Usage) -> Usage:
         price = self.expert.price

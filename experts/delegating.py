@@ -25,6 +25,9 @@ from registry.schema import PythonBackend, Skill, Subskill
 _CLASSIFY_SHARE = 0.25  # of a delegation's time, at most, goes into choosing the procedure
 _LONGEST_CLASSIFY_S = 10.0
 
+_NOTED_TRIES = 8  # a note tells of at most so many tries that gave no answer
+_NOTED_CHARACTERS = 240  # of each
+
 # What the policy is shown where there is no answer. Addresses and traces stay in `error`.
 _SENTENCES = {
     Outcome.TIMEOUT: "{expert} took too long to answer.",
@@ -45,6 +48,7 @@ class End:
     text: str = ""
     error: str | None = None
     notes: tuple[str, ...] = ()
+    whole: bool = True  # False: an optional tool was missing, another time the answer may be better
 
 
 class Work:
@@ -68,6 +72,7 @@ class Work:
         self._ledger = Ledger()
         self._route: Route | None = None
         self._cached = False
+        self._whole = True
 
     async def carry_out(self, limit_s: float) -> End:
         """Run the delegation, of which the caller will wait `limit_s` seconds."""
@@ -102,7 +107,8 @@ class Work:
             attempts=self._ledger.attempts,
             cached=self._cached,
             error=end.error,
-            note="; ".join(self._ledger.notes) or None,
+            note="; ".join([*self._ledger.notes, *self._troubles()]) or None,
+            tries=tuple(self._ledger.tries),
         )
 
     async def ask(self, prompt: str, system: str | None, pictures: Sequence[Picture]) -> ExpertReply:
@@ -112,6 +118,21 @@ class Work:
     async def use(self, tool: str, picture: Picture, args: dict[str, str]) -> ToolResult:
         """A procedure's use of a tool."""
         return await self._tools.use(tool, picture, args, self._ledger)
+
+    def missed(self, failure: ExpertFailure) -> None:
+        """An optional tool failed: it is noted, and the result is not kept for others."""
+        self._whole = False
+        self._ledger.note(f"without an optional tool: {failure.message}"[:_NOTED_CHARACTERS])
+
+    def _troubles(self) -> list[str]:
+        """The tries that gave no answer, in words, so that every record of the call tells why it took several."""
+        failed = [
+            f"try {number} of {len(self._ledger.tries)}: {one}"[:_NOTED_CHARACTERS]
+            for number, one in enumerate(self._ledger.tries, 1)
+            if one.outcome is not Outcome.OK
+        ]
+        more = len(failed) - _NOTED_TRIES
+        return failed[:_NOTED_TRIES] + ([f"{more} more tries without an answer"] if more > 0 else [])
 
     async def _classify(self, prompt: str) -> str | None:
         """The expert's word on which procedure fits; None when it gives none in the time allowed."""
@@ -137,12 +158,12 @@ class Work:
             return End(failure.outcome, error=failure.message, notes=tuple(self._ledger.notes))
         if not text:
             return End(Outcome.EMPTY_REPLY, error="no text in the reply", notes=tuple(self._ledger.notes))
-        return End(Outcome.OK, text, notes=tuple(self._ledger.notes))
+        return End(Outcome.OK, text, notes=tuple(self._ledger.notes), whole=self._whole)
 
     def _worth_keeping(self, encoded: str) -> bool:
-        outcome = _decode(encoded).outcome
+        end = _decode(encoded)
         program = isinstance(self._caller.expert.backend, PythonBackend)
-        return outcome is Outcome.OK or (program and outcome is Outcome.EMPTY_REPLY)
+        return (end.outcome is Outcome.OK and end.whole) or (program and end.outcome is Outcome.EMPTY_REPLY)
 
     def _key(self, subskill: Subskill) -> str | None:
         """What the result depends on; None when it depends on chance."""
@@ -158,9 +179,9 @@ def _digests(pictures: Sequence[Picture]) -> list[str]:
 
 
 def _encode(end: End) -> str:
-    return json.dumps([end.outcome.value, end.text, end.error, end.notes])
+    return json.dumps([end.outcome.value, end.text, end.error, end.notes, end.whole])
 
 
 def _decode(text: str) -> End:
-    outcome, answer, error, notes = json.loads(text)
-    return End(Outcome(outcome), answer, error, tuple(notes))
+    outcome, answer, error, notes, whole = json.loads(text)
+    return End(Outcome(outcome), answer, error, tuple(notes), whole)

@@ -9,6 +9,7 @@ from PIL import Image, ImageOps
 
 from experts.image_limits import ImageFault, ImageLimits
 
+_TURNED = range(2, 9)  # EXIF orientations that ask for a turn or a mirror image; other values mean nothing
 _ALPHA_MODES = ("RGBA", "LA", "PA", "RGBa", "La")
 _CHANNELS_OF_PREMULTIPLIED = {"RGBa": "RGBA", "La": "LA"}
 
@@ -20,7 +21,7 @@ def to_rgb(image: Image.Image, limits: ImageLimits) -> tuple[Image.Image, list[s
     if frames > 1:
         image.seek(0)
         notes.append(f"first of {frames} frames")
-    turned = image.getexif().get(0x0112, 1) != 1
+    turned = image.getexif().get(0x0112, 1) in _TURNED
     upright = ImageOps.exif_transpose(image)  # a copy, also where there is nothing to turn
     if turned:
         notes.append("turned as EXIF says")
@@ -54,13 +55,22 @@ def _opaque(image: Image.Image, background: tuple[int, int, int]) -> Image.Image
     if image.mode == "RGB" and "transparency" not in image.info:
         return image
     if image.mode.startswith("I") or image.mode == "F":
-        return Image.fromarray(_to_8_bit(np.asarray(image), image.mode)).convert("RGB")
+        return _deep_grey(image, background)
     if image.mode not in _ALPHA_MODES and "transparency" not in image.info:
         return image.convert("RGB")
     plain = _CHANNELS_OF_PREMULTIPLIED.get(image.mode)
     with_alpha = (image.convert(plain) if plain else image).convert("RGBA")
     sheet = Image.new("RGBA", with_alpha.size, (*background, 255))
     return Image.alpha_composite(sheet, with_alpha).convert("RGB")
+
+
+def _deep_grey(image: Image.Image, background: tuple[int, int, int]) -> Image.Image:
+    values = np.asarray(image)
+    rgb = Image.fromarray(_to_8_bit(values, image.mode)).convert("RGB")
+    clear = image.info.get("transparency")
+    if isinstance(clear, int):  # one grey value that stands for "nothing here"
+        rgb.paste(background, None, Image.fromarray(((values == clear) * 255).astype(np.uint8)))
+    return rgb
 
 
 def _to_8_bit(values: np.ndarray, mode: str) -> np.ndarray:

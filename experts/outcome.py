@@ -16,9 +16,7 @@ class Outcome(StrEnum):
 
     OK = "ok"
     TIMEOUT = "timeout"  # the expert took longer than its own limit for one call
-    UNAVAILABLE = (
-        "unavailable"  # nobody there: connection refused, all replicas resting, overloaded, no access
-    )
+    UNAVAILABLE = "unavailable"  # nobody there: connection refused, all replicas resting, overloaded, no access
     EMPTY_REPLY = "empty_reply"  # an answer without text
     TOO_LONG = "too_long"  # the request does not fit the expert, or the reply is over its byte limit
     REFUSED = "refused"  # the server calls this request wrong (4xx)
@@ -54,6 +52,23 @@ class Usage:
 
 
 @dataclass(frozen=True)
+class Try:
+    """One request to one server. outcome: None where it was given up before it ended (the caller's time was
+    up, or another server answered first). hedge: sent beside a request that was taking long."""
+
+    server: str
+    outcome: Outcome | None
+    seconds: float
+    why: str = ""
+    hedge: bool = False
+
+    def __str__(self) -> str:
+        ending = "given up" if self.outcome is None else self.outcome.value
+        kind = " (hedge)" if self.hedge else ""
+        return f"{self.server}{kind} {ending} after {self.seconds:.2f} s" + (f": {self.why}" if self.why else "")
+
+
+@dataclass(frozen=True)
 class ExpertReply:
     """One reply of one expert. `text` may be empty; `reasoning` is what the expert thought aloud beside
     it."""
@@ -68,9 +83,7 @@ class ExpertReply:
 class ExpertFailure(Exception):
     """A call that gave no reply. Raised by backends, turned into a `Delegation` by the pool."""
 
-    def __init__(
-        self, outcome: Outcome, message: str, *, attempts: int = 1, usage: Usage | None = None
-    ) -> None:
+    def __init__(self, outcome: Outcome, message: str, *, attempts: int = 1, usage: Usage | None = None) -> None:
         super().__init__(message)
         self.outcome = outcome
         self.message = message
@@ -86,8 +99,9 @@ class Delegation:
     subskill, reason: the Level-2 procedure that was run and why that one (None when it never came so far).
     latency_s: wall seconds for everything, routing included. attempts: tries at the expert, retries counted.
     cached: the answer was known or being computed already (usage is then zero).
-    error: the full story for the log where the outcome is not OK. note: what was done differently than asked,
-    for example pictures left out because the expert takes fewer.
+    tries: the requests to servers in the order in which they ended, the good ones too (an embedded program
+    has none). error: the full story for the log where the outcome is not OK. note: what was done differently
+    than asked, for example pictures left out because the expert takes fewer, and tries that gave no answer.
     """
 
     outcome: Outcome
@@ -102,3 +116,4 @@ class Delegation:
     cached: bool = False
     error: str | None = None
     note: str | None = None
+    tries: tuple[Try, ...] = ()

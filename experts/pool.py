@@ -11,12 +11,16 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 from experts.cache import CallCache
 from experts.caller import Caller
+from experts.clients import deadlines
 from experts.data_url import holds_image_data
 from experts.delegating import End, Work
+from experts.endpoints import with_endpoints
 from experts.images import Picture
 from experts.outcome import Delegation, Outcome
 from experts.request import Backend
@@ -35,6 +39,8 @@ class ExpertPool:
     default_deadline_s: seconds for one delegation, routing, tools and retries included.
     reasoning_tail_chars: how much of a reasoning expert's thoughts stands in for an answer it left empty.
     backends: experts' names to backends that take the place of those in the registry.
+    endpoints: a file that says where the servers are (see `experts.endpoints`). `registry` stays as it was
+    given: where servers are is no part of what they are. Raises UserFault for a file that does not fit.
     """
 
     def __init__(
@@ -45,12 +51,14 @@ class ExpertPool:
         default_deadline_s: float = 60.0,
         reasoning_tail_chars: int = 0,
         backends: dict[str, Backend] | None = None,
+        endpoints: Path | None = None,
     ) -> None:
         self.registry = registry
+        placed = registry if endpoints is None else with_endpoints(registry, endpoints)
         self._default_deadline_s = default_deadline_s
         self._workers = Workers()
         self._cache = CallCache(cache_dir)
-        self._tools = Toolbox(registry, self._workers, self._cache)
+        self._tools = Toolbox(placed, self._workers, self._cache)
         self._callers = {
             expert.name: Caller(
                 expert,
@@ -58,7 +66,7 @@ class ExpertPool:
                 reasoning_tail_chars=reasoning_tail_chars,
                 backend=(backends or {}).get(expert.name),
             )
-            for expert in registry.experts
+            for expert in placed.experts
         }
 
     async def delegate(
@@ -82,19 +90,32 @@ class ExpertPool:
         if holds_image_data(question):
             sentence = "The question holds image data; the picture goes along by itself."
             return _invalid(chosen.name, level_1.name, "image data pasted into the question", sentence)
-        limit = self._default_deadline_s if deadline_s is None else deadline_s
+        limit, whose = deadlines.nearest(self._default_deadline_s if deadline_s is None else deadline_s)
         work = Work(self._callers[chosen.name], self._tools, self._cache, level_1, question, tuple(pictures))
-        timer = asyncio.timeout(max(limit, 0.0))
+        if limit <= 0:
+            return work.report(End(Outcome.DEADLINE, error=f"the {whose}'s time was used up before"), 0.0)
+        timer = asyncio.timeout(limit)
         try:
             async with timer:
                 end = await work.carry_out(limit)
         except Exception as error:  # the border: nothing that a call does may end an episode
             if timer.expired():
-                end = End(Outcome.DEADLINE, error=f"not finished after {limit:g} s")
+                end = End(Outcome.DEADLINE, error=f"not finished after {limit:g} s, when the {whose}'s time was up")
             else:
                 _LOG.exception("delegation to %s@@%s failed", chosen.name, level_1.name)
                 end = End(Outcome.ERROR, error=f"{type(error).__name__}: {error}")
         return work.report(end, time.monotonic() - started)
+
+    def within(self, seconds: float, of: str = "batch") -> AbstractContextManager[None]:
+        """A block that bounds all delegations which start inside it, in tasks too: an episode's or a batch's
+        deadline, `seconds` from now. The nearest end counts; what it cuts off is an outcome `deadline`."""
+        return deadlines.within(seconds, of)
+
+    def status(self) -> dict[str, dict[str, Any]]:
+        """How each expert does, as plain data by name: `backend`, `replicas` (url, weight, state, in_flight,
+        requests, failures, ...), `queued`, `in_flight`, `calls`, `outcomes`, `latency_s`, `tokens`, `cost`;
+        counted since the pool was made."""
+        return {name: caller.status() for name, caller in self._callers.items()}
 
     async def prepare(self) -> None:
         """Load all embedded experts and tools now instead of on their first call. Raises UserFault."""

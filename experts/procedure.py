@@ -27,6 +27,10 @@ class Calls(Protocol):
 
     async def use(self, tool: str, picture: Picture, args: dict[str, str]) -> ToolResult: ...
 
+    def missed(self, failure: ExpertFailure) -> None:
+        """Told of an optional tool that failed; the procedure goes on without it."""
+        ...
+
 
 async def run_procedure(
     skill: str, subskill: Subskill, question: str, pictures: Sequence[Picture], calls: Calls
@@ -108,15 +112,24 @@ class _Run:
         assert step.tool is not None
         args = {name: self.text(template, place) for name, template in step.args.items()}
         seen = self._seen(step)
-        with self._named(place):
-            if not seen:
-                raise ExpertFailure(Outcome.REFUSED, f"the tool {step.tool!r} needs a picture; there is none")
-            result = await self._calls.use(step.tool, seen[0], args)
+        try:
+            with self._named(place):
+                if not seen:
+                    raise ExpertFailure(Outcome.REFUSED, f"the tool {step.tool!r} needs a picture; there is none")
+                result = await self._calls.use(step.tool, seen[0], args)
+        except ExpertFailure as failure:
+            if not step.optional:
+                raise
+            self._calls.missed(failure)
+            result = ToolResult("")
         if step.save:
             self._values[step.save] = Saved(result.text, result.data, result.json)
             self._pictures[step.save] = result.pictures[:1]
 
     def _seen(self, step: Step) -> tuple[Picture, ...]:
-        """The step's pictures; a tool that was passed over or cut nothing out adds none."""
-        names = (GIVEN_PICTURE,) if step.images is None else step.images
-        return tuple(picture for name in names for picture in self._pictures.get(name, ()))
+        """The step's pictures; a tool that was passed over or gave back what is there already adds none."""
+        seen: list[Picture] = []
+        for name in (GIVEN_PICTURE,) if step.images is None else step.images:
+            known = set() if name == GIVEN_PICTURE else {picture.sha256 for picture in seen}
+            seen += [picture for picture in self._pictures.get(name, ()) if picture.sha256 not in known]
+        return tuple(seen)

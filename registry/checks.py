@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from registry.names import nearest, normalise
 from registry.schema import Expert, Procedure, Skill, Step, Tool
 from registry.templates import Reading, read_condition, read_template
+from registry.tool_checks import check_tool
 
 Path = tuple[str | int, ...]
 GIVEN_VARIABLES = ("question", "skill", "subskill")
@@ -48,6 +49,9 @@ def check(
     for kind, parts in (("expert", experts), ("skill", skills), ("tool", tools)):
         for index, path, message in _clashes(kind, parts):
             yield Finding(kind, parts[index].name, path, message)
+    for tool in tools:
+        for path, message, hint in check_tool(tool):
+            yield Finding("tool", tool.name, path, message, hint)
     tool_names = ToolNames(tools, faulty_tools)
     for skill in skills:
         for path, message, hint in _check_skill(skill, tool_names):
@@ -148,10 +152,10 @@ def _check_save(name: str, here: Path) -> Iterator[Problem]:
         yield (*here, "save"), f"{name!r} is given already; choose another name", None
 
 
-def _check_text(
-    read: Callable[[str], Reading], text: str, path: Path, known: Collection[str]
-) -> Iterator[Problem]:
+def _check_text(read: Callable[[str], Reading], text: str, path: Path, known: Collection[str]) -> Iterator[Problem]:
     reading = read(text)
+    if reading.fault is None and not reading.attributes and reading.variables.issubset(known):
+        return
     if reading.fault is not None:
         yield path, reading.fault, None
     for variable in sorted(reading.variables - set(known)):

@@ -1,70 +1,43 @@
 """YAML files and folders in, checked parts out, all faults at once.
 
-Order: paths as given; a folder stands for its `*.yaml` and `*.yml` files by name (its sub-folders are not
-entered); a file that is met twice is read once. A later file adds to the earlier ones. An entry whose name
-exists already is a fault unless its body says `replace: true`; then it takes the earlier entry's place, and
-its position in the order.
+Order: paths as given. `embedded` and the other names in `configs/registry/` stand for the files there; a
+folder stands for its `*.yaml` and `*.yml` files by name (its sub-folders are not entered); a file that is met
+twice is read once. A later file adds to the earlier ones. An entry whose name exists already is a fault
+unless its body says `replace: true`; then it takes the earlier entry's place, and its position in the order.
 
 Every fault carries file and line. Nothing is returned unless there is none.
 """
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from registry.checks import check
+from registry.entries import Entry
 from registry.errors import Fault, RegistryFault
 from registry.findings import Path as FieldPath
-from registry.findings import dotted, explain
+from registry.findings import explain
 from registry.names import nearest, normalise
 from registry.salvage import salvage
 from registry.scalars import Plain
 from registry.schema import Expert, Skill, Tool
-from registry.yamltree import Mapping, Node, Scalar, Sequence, read_tree
+from registry.yamltree import Mapping, Node, Scalar, read_tree
 
 SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "experts": ("expert", Expert),
     "skills": ("skill", Skill),
     "tools": ("tool", Tool),
 }
+SHIPPED = Path(__file__).resolve().parent.parent / "configs" / "registry"
 _SUFFIXES = (".yaml", ".yml")
-
-
-@dataclass
-class Entry:
-    """One named entry of a file.
-
-    `lines`: path of a field to its line. `part` is None when unreadable; in a `faulty` skill it is what was
-    salvaged.
-    """
-
-    kind: str
-    name: str
-    file: str
-    line: int
-    replace: bool = False
-    lines: dict[FieldPath, int] = field(default_factory=dict)
-    labels: dict[FieldPath, str] = field(default_factory=dict)
-    part: Any = None
-    faulty: bool = False
-
-    def fault(self, path: FieldPath, message: str, hint: str | None = None) -> Fault:
-        known = path
-        while known and known not in self.lines:
-            known = known[:-1]
-        field_name = dotted(self.readable(path))
-        where = f"{self.kind} {self.name!r}" + (f", {field_name}" if field_name else "")
-        return Fault(f"{where}: {message}", self.file, self.lines.get(known, self.line), hint)
-
-    def readable(self, path: FieldPath) -> FieldPath:
-        """The path with subskills by name, and without the implied `name`."""
-        steps = [self.labels.get(path[: end + 1], step) for end, step in enumerate(path)]
-        return tuple(steps[:-1] if path[-1:] == ("name",) else steps)
 
 
 @dataclass(frozen=True)
@@ -77,6 +50,20 @@ class Loaded:
     places: dict[tuple[str, str], tuple[str, int]]
 
 
+@contextmanager
+def collector_at_rest() -> Iterator[None]:
+    """While files are read, nothing of what is made is garbage; Python's collector would walk all of it again and
+    again, and take more time than everything else together."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@collector_at_rest()
 def load(paths: Seq[str | Path]) -> Loaded:
     """Read all files. Raises `RegistryFault` with every fault found."""
     faults: list[Fault] = []
@@ -91,9 +78,7 @@ def load(paths: Seq[str | Path]) -> Loaded:
         faults.append(Fault("no experts, skills or tools in it", ", ".join(map(str, files))))
     if faults:
         order = {str(file): index for index, file in enumerate(files)}
-        raise RegistryFault(
-            sorted(dict.fromkeys(faults), key=lambda f: (order.get(f.file, -1), f.file, f.line or 0))
-        )
+        raise RegistryFault(sorted(dict.fromkeys(faults), key=lambda f: (order.get(f.file, -1), f.file, f.line or 0)))
     return Loaded(
         experts=tuple(entry.part for entry in found if entry.kind == "expert"),
         skills=tuple(entry.part for entry in found if entry.kind == "skill"),
@@ -103,13 +88,11 @@ def load(paths: Seq[str | Path]) -> Loaded:
 
 
 def expand(paths: Seq[str | Path], faults: list[Fault]) -> list[Path]:
-    """Files to read, in order, each once."""
+    """Files to read, in order, each once. A bare name that is no path here stands for a shipped registry."""
     files: dict[Path, Path] = {}
-    for path in map(Path, paths):
+    for path in map(_shipped, paths):
         if path.is_dir():
-            inside = sorted(
-                child for child in path.iterdir() if child.suffix in _SUFFIXES and child.is_file()
-            )
+            inside = sorted(child for child in path.iterdir() if child.suffix in _SUFFIXES and child.is_file())
             if not inside:
                 faults.append(Fault("the folder holds no *.yaml file", str(path)))
         elif path.is_file():
@@ -117,11 +100,20 @@ def expand(paths: Seq[str | Path], faults: list[Fault]) -> list[Path]:
         else:
             inside = []
             siblings = [child.name for child in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
+            if len(path.parts) == 1:
+                siblings += [child.stem for child in sorted(SHIPPED.glob("*.yaml"))]
             reason = "is not a file or folder" if path.exists() else "no such file or folder"
             faults.append(Fault(reason, str(path), hint=next(iter(nearest(path.name, siblings, 1)), None)))
         for file in inside:
             files.setdefault(file.resolve(), file)
     return list(files.values())
+
+
+def _shipped(path: str | Path) -> Path:
+    path = Path(path)
+    shipped = SHIPPED / f"{path}.yaml"
+    bare = len(path.parts) == 1 and not path.suffix and not path.exists()
+    return shipped if bare and shipped.is_file() else path
 
 
 def _read_entries(file: Path, faults: list[Fault]) -> list[Entry]:
@@ -148,10 +140,8 @@ def _read_entries(file: Path, faults: list[Fault]) -> list[Entry]:
     return entries
 
 
-def _read_entry(
-    kind: str, model: type[BaseModel], key: Scalar, body: Node, file: str, faults: list[Fault]
-) -> Entry:
-    entry = Entry(kind, key.text.strip(), file, key.line)
+def _read_entry(kind: str, model: type[BaseModel], key: Scalar, body: Node, file: str, faults: list[Fault]) -> Entry:
+    entry = Entry(kind, key.text.strip(), file, key.line, body)
     if not isinstance(body, Mapping):
         faults.append(entry.fault((), "must be a mapping of fields"))
         return entry
@@ -172,7 +162,6 @@ def _read_entry(
 def _read_replace(node: Node, entry: Entry, faults: list[Fault]) -> bool:
     text = node.text if isinstance(node, Scalar) else None
     if text not in ("true", "false"):
-        entry.lines["replace",] = node.line
         faults.append(entry.fault(("replace",), "must be true or false"))
     return text == "true"
 
@@ -182,18 +171,15 @@ def _named(
 ) -> dict[str, Any]:
     """A body as plain data, with its key as `name`."""
     data: dict[str, Any] = {}
-    entry.lines[path] = entry.lines[*path, "name"] = key.line
-    for name, (inner, node) in body.entries.items():
+    for name, (_, node) in body.entries.items():
         if name in skip:
             continue
-        here = (*path, name)
-        entry.lines[here] = inner.line
         if name == "name":
             faults.append(entry.fault(path, "the name is the entry's key; leave the key 'name' out"))
         elif name == "subskills" and entry.kind == "skill" and not path:
-            data[name] = _subskills(node, here, entry, faults)
+            data[name] = _subskills(node, (name,), entry, faults)
         else:
-            data[name] = _plain(node, here, entry.lines)
+            data[name] = _plain(node)
     data["name"] = key.text
     return data
 
@@ -203,35 +189,21 @@ def _subskills(node: Node, path: FieldPath, entry: Entry, faults: list[Fault]) -
         faults.append(entry.fault(path, "must map names to bodies"))
         # Stands for what is missing, so that the rest of the skill is checked all the same.
         return []
-    bodies: list[Any] = []
-    for key, body in node.entries.values():
-        here = (*path, len(bodies))
-        entry.labels[here] = key.text
-        if isinstance(body, Mapping):
-            bodies.append(_named(key, body, here, entry, faults))
-        else:
-            entry.lines[here] = key.line
-            bodies.append(_plain(body, here, entry.lines))
-    return bodies
+    return [
+        _named(key, body, (*path, index), entry, faults) if isinstance(body, Mapping) else _plain(body)
+        for index, (key, body) in enumerate(node.entries.values())
+    ]
 
 
-def _plain(node: Node, path: FieldPath, lines: dict[FieldPath, int]) -> Any:
-    """A tree as plain data; lines of what is inside are noted by path."""
+def _plain(node: Node) -> Any:
+    """A tree as plain data."""
+    if isinstance(node, Scalar):
+        if not node.plain:
+            return node.text
+        return Plain(node.text) if node.text else None
     if isinstance(node, Mapping):
-        data: dict[str, Any] = {}
-        for name, (key, inner) in node.entries.items():
-            lines[*path, name] = key.line
-            data[name] = _plain(inner, (*path, name), lines)
-        return data
-    if isinstance(node, Sequence):
-        items: list[Any] = []
-        for index, inner in enumerate(node.items):
-            lines[*path, index] = inner.line
-            items.append(_plain(inner, (*path, index), lines))
-        return items
-    if _is_nothing(node):
-        return None
-    return Plain(node.text) if node.plain else node.text
+        return {name: _plain(inner) for name, (_, inner) in node.entries.items()}
+    return [_plain(inner) for inner in node.items]
 
 
 def _is_nothing(node: Node) -> bool:
@@ -249,9 +221,7 @@ def _merge(entry: Entry, entries: dict[tuple[str, str], Entry], faults: list[Fau
         faults.append(entry.fault((), f"is here twice (first at line {earlier.line})"))
     elif earlier is not None and not entry.replace:
         place = f"{earlier.file}:{earlier.line}"
-        faults.append(
-            entry.fault((), f"is already at {place}; write 'replace: true' into it to replace that one")
-        )
+        faults.append(entry.fault((), f"is already at {place}; write 'replace: true' into it to replace that one"))
     # Assigning to an existing key keeps its place in the order.
     entries[key] = entry
 

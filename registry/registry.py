@@ -59,7 +59,11 @@ class Registry:
         Raises `RegistryFault` with every fault of every file.
         """
         loaded = loader.load(paths or (default_registry_path(),))
-        return cls(loaded.experts, loaded.skills, loaded.tools, loaded.places)
+        registry = object.__new__(cls)
+        # The loader has checked all of it, with lines; making it the usual way would check it a second time.
+        for name in ("experts", "skills", "tools", "places"):
+            object.__setattr__(registry, name, getattr(loaded, name))
+        return registry
 
     def expert(self, name: str) -> Expert:
         """The expert of that name or alias. Raises `UnknownName`."""

@@ -26,6 +26,12 @@ _CONTROL_TEXT = re.compile(
     r"</?\s*(think|search|information|answer|image|video)\b[^>]*>|<\|[^|<>]*\|>", re.IGNORECASE
 )
 
+_LAUNCHERS_OPTIONS = (
+    "--model", "--served-model-name", "--host", "--port", "--uds", "--api-key", "--tensor-parallel-size", "-tp",
+    "--max-model-len", "--gpu-memory-utilization", "--limit-mm-per-prompt", "--trust-remote-code",
+    "--allowed-local-media-path", "--config",
+)  # fmt: skip
+
 
 def _name(value: str) -> str:
     fault = name_fault(value)
@@ -70,6 +76,15 @@ def _environment_name(value: str) -> str:
 def _target(value: str) -> str:
     if not _TARGET.fullmatch(value):
         raise ValueError(f"must be 'package.module:Class' or the name of an entry point, not {value!r}")
+    return value
+
+
+def _extra_args(value: tuple[str, ...]) -> tuple[str, ...]:
+    for word in value:
+        option = re.split("[=.]", word, maxsplit=1)[0].replace("_", "-")
+        # The start of an option's name may stand for it on a command line.
+        if len(option) > 2 and any(known.startswith(option) for known in _LAUNCHERS_OPTIONS):
+            raise ValueError(f"{option} is set by the launcher from the registry's own fields; leave it out")
     return value
 
 
@@ -139,7 +154,11 @@ class Sampling(Part):
 
 
 class Limits(Part):
-    """What one call may use: tokens, images, seconds, calls at once, bytes of the reply's body."""
+    """What one call may use: tokens, images, seconds, calls at once, bytes of the reply's body.
+
+    hedge_after_s: seconds without an answer after which a second request goes to another replica; none is sent
+    without it.
+    """
 
     context_tokens: int = Field(default=8192, ge=1)
     max_images: int = Field(default=1, ge=0)
@@ -147,9 +166,16 @@ class Limits(Part):
     timeout_s: float = Field(default=60.0, gt=0)
     max_concurrency: int = Field(default=8, ge=1)
     max_reply_bytes: int = Field(default=262_144, ge=1)
+    # Left out of the content where it is off, so that registries without it keep their digests.
+    hedge_after_s: MaybeNumber = Field(default=None, exclude_if=lambda value: value is None)
 
     @model_validator(mode="after")
     def _fits(self) -> Limits:
+        if self.hedge_after_s is not None and self.hedge_after_s >= self.timeout_s:
+            raise ValueError(
+                f"hedge_after_s ({self.hedge_after_s:g}) is not below timeout_s ({self.timeout_s:g}), "
+                "so that no second request would ever be sent"
+            )
         if self.max_output_tokens >= self.context_tokens:
             raise ValueError(
                 f"max_output_tokens ({self.max_output_tokens}) leaves no room for a prompt "
@@ -163,6 +189,27 @@ class Price(Part):
 
     input_per_mtok: float = Field(default=0.0, ge=0)
     output_per_mtok: float = Field(default=0.0, ge=0)
+
+
+class Serving(Part):
+    """How a launcher serves a model with vLLM. Has no say in what is answered, and nothing here is needed.
+
+    launch: `auto` starts a model whose replicas are on this machine (or not named), `always` also others.
+    source: folder or hub id of the weights where it is not `backend.model`. replicas: copies to start.
+    bytes_per_parameter: 2 is bfloat16. kv_kib_per_token: KiB of cache for one token over all layers.
+    contexts: requests of full length whose cache must fit at once. gpu_memory_gb: GiB on each of its GPUs,
+    in place of all these estimates. extra_args: words added to the command line of `vllm serve`.
+    """
+
+    launch: Literal["auto", "always", "never"] = "auto"
+    source: MaybeText = None
+    replicas: int = Field(default=1, ge=1, le=64)
+    tensor_parallel: int = Field(default=1, ge=1, le=64)
+    bytes_per_parameter: float = Field(default=2.0, gt=0, le=8)
+    kv_kib_per_token: MaybeNumber = None
+    contexts: float = Field(default=2.0, ge=1)
+    gpu_memory_gb: MaybeNumber = None
+    extra_args: Annotated[tuple[Text, ...], AfterValidator(_extra_args)] = ()
 
 
 class Expert(Part):
@@ -180,20 +227,66 @@ class Expert(Part):
     limits: Limits = Limits()
     parameters_b: MaybeNumber = None
     price: Price = Price()
+    serving: Serving = Field(default=Serving(), exclude_if=lambda value: value == Serving())
     revision: Text = "1"
     deterministic: bool = False
 
 
+class Resize(Part):
+    """How a served model's processor resizes pictures: both sides become multiples of `factor` and their product
+    stays within `min_pixels` and `max_pixels`. The defaults are those of Qwen2.5-VL checkpoints; a server that
+    was started with other limits needs them written here as well."""
+
+    factor: int = Field(default=28, ge=1, le=4096)
+    min_pixels: int = Field(default=3136, ge=1)
+    max_pixels: int = Field(default=12_845_056, ge=1)
+
+    @model_validator(mode="after")
+    def _a_range(self) -> Resize:
+        if self.max_pixels < max(self.min_pixels, self.factor**2):
+            raise ValueError(
+                f"max_pixels ({self.max_pixels}) is less than min_pixels ({self.min_pixels}) or "
+                f"factor x factor ({self.factor**2})"
+            )
+        return self
+
+
 class Tool(Part):
-    """A fixed perception step (reading text, boxes, a crop) that procedures use by name."""
+    """A fixed perception step (reading text, boxes, a crop) that procedures use by name.
+
+    What follows `deterministic` is for served tools alone. prompt: Jinja2 template of what the model is asked,
+    in place of ours. reads: what its reply means, a text, boxes around things, or which part to enlarge.
+    box_format: its coordinates are pixels, thousandths of the picture's sides (Qwen3-VL), or pixels of the
+    picture after `resize` (Qwen2.5-VL). max_boxes: how many are kept. zoom_rounds: how often it may look closer.
+    A program's results are kept unless `deterministic` is false, a served tool's only where it is true.
+    """
 
     name: Name
     aliases: tuple[Name, ...] = ()
     description: Description
     backend: Backend
     limits: Limits = Limits()
+    parameters_b: MaybeNumber = Field(default=None, exclude_if=lambda value: value is None)
+    serving: Serving = Field(default=Serving(), exclude_if=lambda value: value == Serving())
     revision: Text = "1"
     deterministic: bool = True
+    prompt: MaybeText = Field(default=None, exclude_if=lambda value: value is None)
+    reads: Literal["text", "boxes", "zoom"] = Field(default="text", exclude_if=lambda value: value == "text")
+    box_format: Literal["pixel", "norm1000", "resized"] = Field(
+        default="pixel", exclude_if=lambda value: value == "pixel"
+    )
+    resize: Resize = Field(default=Resize(), exclude_if=lambda value: value == Resize())
+    max_boxes: int = Field(default=200, ge=1, le=5000, exclude_if=lambda value: value == 200)
+    zoom_rounds: int = Field(default=1, ge=1, le=5, exclude_if=lambda value: value == 1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _servers_promise_nothing(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "deterministic" in given:
+            return given
+        backend = given.get("backend")
+        kind = backend.get("type") if isinstance(backend, dict) else getattr(backend, "type", None)
+        return {**given, "deterministic": kind != "openai"}
 
 
 class Step(Part):
@@ -201,7 +294,7 @@ class Step(Part):
 
     `ask`, `system` and the values of `args` are Jinja2 templates, `when` is a Jinja2 expression. `images`
     names the pictures that go along; None means the question's own. `save` names the result for later
-    steps.
+    steps. An `optional` tool may fail: its result is then empty, and the record of the call tells why.
     """
 
     tool: MaybeText = None
@@ -211,6 +304,7 @@ class Step(Part):
     args: Annotated[dict[str, str], AfterValidator(_arguments)] = Field(default_factory=lambda: freeze({}))
     images: tuple[str, ...] | None = None
     system: MaybeText = None
+    optional: bool = False
 
     @model_validator(mode="after")
     def _one_kind(self) -> Step:
@@ -220,6 +314,8 @@ class Step(Part):
             raise ValueError("'args' belong to a tool step; write the text into 'ask'")
         if self.tool is not None and self.system is not None:
             raise ValueError("'system' belongs to an ask step")
+        if self.tool is None and self.optional:
+            raise ValueError("'optional' belongs to a tool step; without the expert's reply there is no answer")
         return self
 
 

@@ -27,7 +27,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_TEXT = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-@dataclass
+@dataclass(slots=True)
 class Scalar:
     """Text; `plain` when it was written without quotes."""
 
@@ -37,14 +37,14 @@ class Scalar:
     size: int = 1
 
 
-@dataclass
+@dataclass(slots=True)
 class Sequence:
     line: int
     items: list[Node] = field(default_factory=list)
     size: int = 1
 
 
-@dataclass
+@dataclass(slots=True)
 class Mapping:
     """Entries in the file's order: key scalar and value."""
 
@@ -63,14 +63,18 @@ class _Stop(Exception):
 
 def read_tree(path: Path, faults: list[Fault]) -> Node | None:
     """Read one file. Faults are appended to `faults`; None when nothing usable is left."""
-    name = str(path)
     text = _read_text(path, faults)
-    if text is None:
-        return None
+    return None if text is None else parse_tree(text, str(path), faults)
+
+
+def parse_tree(text: str, name: str, faults: list[Fault]) -> Node | None:
+    """The tree of a text, which `name` stands for in the faults; None when nothing usable is left.
+
+    A tree that is given may have faults all the same: of repeated keys the first is kept, tags are passed over.
+    """
     builder = _Builder(name, faults)
     try:
-        for event in yaml.parse(text, Loader=_Loader):
-            builder.take(event)
+        builder.read(text)
     except _Stop:
         return None
     except yaml.MarkedYAMLError as error:
@@ -146,29 +150,40 @@ class _Builder:
         self.fault(message, line)
         return _Stop()
 
-    def take(self, event: yaml.Event) -> None:
-        line = event.start_mark.line + 1
-        if isinstance(event, yaml.DocumentStartEvent):
-            self.documents += 1
-            if self.documents > 1:
-                raise self.stop("a second document begins here; one file holds one", line)
-        elif isinstance(event, yaml.ScalarEvent):
-            self.check_tag(event.tag, line)
-            scalar = Scalar(line, event.value, plain=event.style is None or event.style == "")
+    def read(self, text: str) -> None:
+        # Asking the loader itself for events saves the second call for each event that `yaml.parse` makes.
+        loader = _Loader(text)
+        try:
+            event = loader.get_event()
+            while not isinstance(event, yaml.StreamEndEvent):
+                self.take(event, event.start_mark.line + 1)
+                event = loader.get_event()
+        finally:
+            loader.dispose()
+
+    def take(self, event: yaml.Event, line: int) -> None:
+        if isinstance(event, yaml.ScalarEvent):
+            if event.tag is not None:
+                self.tag_fault(event.tag, line)
+            scalar = Scalar(line, event.value, not event.style)
             if event.anchor:
                 self.anchors[event.anchor] = scalar
             self.add(scalar, line)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self.close(line)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            if event.tag is not None:
+                self.tag_fault(event.tag, line)
+            self.open(event, line)
         elif isinstance(event, yaml.AliasEvent):
             self.add(self.aliased(event.anchor, line), line)
-        elif isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
-            self.check_tag(event.tag, line)
-            self.open(event, line)
-        elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
-            self.close(line)
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self.documents += 1
+            if self.documents > 1:
+                raise self.stop("a second document begins here; one file holds one", line)
 
-    def check_tag(self, tag: str | None, line: int) -> None:
-        if tag is not None:
-            self.fault(f"tags such as {tag!r} are not allowed; write plain text, lists and mappings", line)
+    def tag_fault(self, tag: str, line: int) -> None:
+        self.fault(f"tags such as {tag!r} are not allowed; write plain text, lists and mappings", line)
 
     def aliased(self, anchor: str, line: int) -> Node:
         if anchor not in self.anchors:
@@ -178,7 +193,7 @@ class _Builder:
             raise self.stop(f"the alias '*{anchor}' refers to itself", line)
         return node
 
-    def open(self, event: yaml.SequenceStartEvent | yaml.MappingStartEvent, line: int) -> None:
+    def open(self, event: yaml.CollectionStartEvent, line: int) -> None:
         if len(self.stack) >= MAX_DEPTH:
             raise self.stop(f"nested deeper than {MAX_DEPTH} levels", line)
         parent = self.stack[-1] if self.stack else None
@@ -209,7 +224,8 @@ class _Builder:
         elif parent.key is None:
             if not isinstance(node, Scalar):
                 raise self.stop("a key must be text, not a list or mapping", line)
-            parent.key = Scalar(line, node.text, node.plain)
+            # An alias as a key stands at its own line, not where the text was written first.
+            parent.key = node if node.line == line else Scalar(line, node.text, node.plain)
         else:
             key, parent.key = parent.key, None
             self.enter(parent, key, node)

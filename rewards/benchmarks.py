@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from rewards.read_answer import answer_in
 from rewards.score import Score, wrong
+from rewards.scorers import official_choice, official_text
 from rewards.scorers.choice import choice
 from rewards.scorers.embedded import embedded
 from rewards.scorers.exact import exact
@@ -22,6 +23,7 @@ from rewards.scorers.f1 import f1
 from rewards.scorers.grid import grid
 from rewards.scorers.letter import letter
 from rewards.scorers.mathematics import mathematics
+from rewards.scorers.mathvision import mathvision
 from rewards.scorers.number import integer, number
 from rewards.scorers.ocrbench import ocrbench
 from rewards.scorers.relaxed import official, relaxed
@@ -47,6 +49,10 @@ def _choice(question: Question, answer: str) -> Score:
     return choice(question.gold, answer, question.choices)
 
 
+def _harness(rule: Callable[[str, str, Sequence[str] | None], Score]) -> Rule:
+    return lambda question, answer: rule(question.gold, answer, question.choices)
+
+
 _RULES: dict[str, Rule] = {
     # benchmarks
     "embedded": lambda q, a: embedded(q.gold, a, q.group),
@@ -63,6 +69,13 @@ _RULES: dict[str, Rule] = {
     "erqa": _choice,
     "microvqa": lambda q, a: choice(q.gold, a, q.choices, numbered=True),
     "msearthmcq": _choice,
+    # the public harnesses' rules to the letter
+    "vlmsareblind_official": lambda q, a: official_text.vlmsareblind(q.gold, a, q.group),
+    "mathvision_official": lambda q, a: mathvision(q.gold, a, q.choices),
+    "ocrbench_official": lambda q, a: official_text.ocrbench(q.gold, a, q.group),
+    "slake_official": lambda q, a: official_text.slake(q.gold, a),
+    "tallyqa_official": lambda q, a: official_text.tallyqa(q.gold, a),
+    **{name: _harness(rule) for name, rule in official_choice.RULES.items()},
     # rules under their own names, for other data
     "exact": lambda q, a: exact(q.gold, a),
     "choice": _choice,

@@ -13,8 +13,14 @@ from importlinter.cli import lint_imports
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = ["torch", "transformers", "vllm", "verl", "ray", "cv2", "rapidocr", "matplotlib", "pandas", "pyarrow"]
 
-# Programs that work on pixels or tensors; loaded by name when a registry or a config asks for them.
-ON_DEMAND = ["experts.embedded.", "orchestrator.policies.sampling"]
+# Programs that work on pixels or tensors, loaded by name when a registry or a config asks for them, and the client
+# library of served experts, loaded by the first call of one.
+ON_DEMAND = [
+    "experts.embedded.",
+    "experts.clients.sender",
+    "experts.clients.http_transport",
+    "orchestrator.policies.sampling",
+]
 
 IMPORT_ALL = """
 import importlib, json, pkgutil, sys, time

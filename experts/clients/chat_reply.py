@@ -11,13 +11,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from experts.outcome import ExpertFailure, ExpertReply, Outcome, Usage
+from experts.clients.failure import Failed
+from experts.outcome import ExpertReply, Outcome, Usage
 
 _OPEN, _CLOSE = "<think>", "</think>"
+_MOST_TOKENS = 10**12  # what is more is no count of tokens
 
 
-def read_reply(body: bytes, *, attempts: int) -> ExpertReply:
-    """The reply in a successful response's body. Raises ExpertFailure(ERROR) when it is no completion."""
+def read_reply(body: bytes) -> ExpertReply:
+    """The reply in a successful response's body. Raises Failed when it is no completion: worth another try,
+    as after a lost connection, and a server that sends nothing else is as good as dead."""
     try:
         document = json.loads(body)
         choice = document["choices"][0]
@@ -25,18 +28,14 @@ def read_reply(body: bytes, *, attempts: int) -> ExpertReply:
         content, thought = message.get("content"), _reasoning(message)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
         start = body[:120].decode("utf-8", "replace")
-        raise ExpertFailure(
-            Outcome.ERROR,
-            f"the server's reply is not a chat completion ({type(error).__name__}): {start!r}",
-            attempts=attempts,
-        ) from None
+        what = f"the server's reply is not a chat completion ({type(error).__name__}): {start!r}"
+        raise Failed(Outcome.ERROR, what, again=True, alive=False) from None
     text, thought_aloud = split_thought(_words(content))
     return ExpertReply(
         text=text.strip(),
         reasoning=(thought or thought_aloud).strip(),
         finish_reason=_words(choice.get("finish_reason")) or "stop",
         usage=_usage(document.get("usage")),
-        attempts=attempts,
     )
 
 
@@ -67,6 +66,6 @@ def _words(value: Any) -> str:
 def _usage(value: Any) -> Usage:
     def count(name: str) -> int:
         number = value.get(name) if isinstance(value, Mapping) else None
-        return number if isinstance(number, int) and number > 0 else 0
+        return number if type(number) is int and 0 < number < _MOST_TOKENS else 0
 
     return Usage(count("prompt_tokens"), count("completion_tokens"), calls=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from experts.images import Picture
+from experts.tools.drawing import boxes_result
 from experts.tools.result import ToolResult
 
 
@@ -10,12 +11,10 @@ class DetectTool:
     """Finds filled shapes by their colour; thin lines and outlines are not reported."""
 
     def run(self, picture: Picture, **args: str) -> ToolResult:
-        """text: a line for each shape, largest first. data: each one's kind, colour, box, centre, area."""
+        """text: a line for each shape, largest first. data: each one's kind, colour, box, centre, area, label and
+        score (always null). pictures: the picture with the boxes drawn."""
         from experts.embedded.shapes import find_shapes
 
         shapes = find_shapes(picture.rgb())
-        lines = [
-            f"{shape.colour} {shape.kind} at ({shape.centre[0]:.0f}, {shape.centre[1]:.0f})"
-            for shape in shapes
-        ]
-        return ToolResult(text="\n".join(lines), data=[shape.record() for shape in shapes])
+        records = [{**shape.record(), "label": f"{shape.colour} {shape.kind}", "score": None} for shape in shapes]
+        return boxes_result(picture, records)

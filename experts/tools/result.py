@@ -12,11 +12,12 @@ from experts.images import Picture
 @dataclass(frozen=True)
 class ToolResult:
     """text: for prompts. data: anything that JSON holds. pictures: what the tool cut out or drew, first one
-    first."""
+    first. notes: what was done differently than asked, for the delegation's record."""
 
     text: str
     data: Any = None
     pictures: tuple[Picture, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def json(self) -> str:

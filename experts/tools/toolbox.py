@@ -18,8 +18,9 @@ from experts.clients.python_backend import Program
 from experts.images import Picture
 from experts.outcome import ExpertFailure, Outcome
 from experts.per_loop import PerLoop
-from experts.request import Request
+from experts.tools.prompts import prompt_of
 from experts.tools.result import ToolResult
+from experts.tools.served import ServedTool
 from experts.workers import Workers
 from registry.registry import Registry
 from registry.schema import OpenAIBackend, Skill, Subskill, Tool
@@ -27,11 +28,15 @@ from registry.schema import OpenAIBackend, Skill, Subskill, Tool
 
 def tool_identity(tool: Tool) -> list[Any]:
     """What a tool's results depend on beside their input."""
-    return [
+    identity: list[Any] = [
         tool.name,
         tool.revision,
         tool.backend.model_dump(mode="json", exclude={"replicas", "api_key_env"}),
     ]
+    if isinstance(tool.backend, OpenAIBackend):
+        reading = {"reads", "box_format", "resize", "max_boxes", "zoom_rounds"}
+        identity += [prompt_of(tool)[0], tool.model_dump(mode="json", include=reading), tool.limits.max_output_tokens]
+    return identity
 
 
 class _Bench:
@@ -41,23 +46,22 @@ class _Bench:
         self.tool = tool
         self.turns = PerLoop(lambda: asyncio.Semaphore(tool.limits.max_concurrency))
         self.client: OpenAIExpertBackend | None = None
+        self.served: ServedTool | None = None
         self.program: Program | None = None
         if isinstance(tool.backend, OpenAIBackend):
             self.client = OpenAIExpertBackend(tool.backend, tool.limits)
+            self.served = ServedTool(tool, self.client)
         else:
             self.program = Program(tool.backend, "maestro.tools", workers)
 
     async def run(self, picture: Picture, args: dict[str, str], ledger: Ledger) -> ToolResult:
-        timeout_s = self.tool.limits.timeout_s
         async with self.turns.get():
             if self.program is not None:
+                timeout_s = self.tool.limits.timeout_s
                 result = await self.program.call(lambda program: program.run(picture, **args), timeout_s)
             else:
-                assert self.client is not None
-                prompt = args.get("prompt", self.tool.description)
-                reply = await self.client.ask(Request(prompt, (picture,), timeout_s=timeout_s))
-                ledger.usage += reply.usage
-                result = ToolResult(reply.text)
+                assert self.served is not None
+                result = await self.served.run(picture, args, ledger)
         if not isinstance(result, ToolResult):
             raise ExpertFailure(Outcome.ERROR, f"run() gave {type(result).__name__}, not a ToolResult")
         return result
@@ -84,11 +88,15 @@ class Toolbox:
                 failure.message = f"tool {tool.name!r}: {failure.message}"
                 raise
 
-        if not tool.deterministic:
-            return _decode(await compute())
-        key = content_key("tool", tool_identity(tool), picture.sha256, args)
-        encoded, _ = await self._cache.once(key, compute, keep=lambda _: True)
-        return _decode(encoded)
+        if tool.deterministic:
+            key = content_key("tool", tool_identity(tool), picture.sha256, args)
+            encoded, _ = await self._cache.once(key, compute, keep=lambda _: True)
+        else:
+            encoded = await compute()
+        result = _decode(encoded)
+        for note in result.notes:
+            ledger.note(f"tool {tool.name!r}: {note}")
+        return result
 
     def digest(self, skill: Skill, subskill: Subskill) -> str | None:
         """What a procedure does, its tools included; None when one of them is not deterministic."""
@@ -117,8 +125,10 @@ class Toolbox:
 
 def _encode(result: ToolResult, max_bytes: int) -> str:
     try:
-        words = json.dumps({"text": result.text.encode("utf-8", "replace").decode(), "data": result.data})
-    except (TypeError, ValueError, AttributeError) as error:
+        content = {"text": str.__str__(result.text), "data": result.data, "notes": list(result.notes)}
+        # Lone surrogates cannot be written into any prompt, so they go here, wherever they stand.
+        words = json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    except (TypeError, ValueError, RecursionError) as error:
         raise ExpertFailure(Outcome.ERROR, f"text or data of the result is not JSON: {error}") from None
     if len(words) > max_bytes:
         raise ExpertFailure(Outcome.TOO_LONG, f"text and data are larger than {max_bytes} bytes")
@@ -126,7 +136,7 @@ def _encode(result: ToolResult, max_bytes: int) -> str:
         [base64.b64encode(p.png).decode("ascii"), p.width, p.height, p.sha256, p.source, p.notes]
         for p in result.pictures
     ]
-    return json.dumps([words, pictures])
+    return json.dumps([words.decode(), pictures])
 
 
 def _decode(encoded: str) -> ToolResult:
@@ -136,4 +146,4 @@ def _decode(encoded: str) -> ToolResult:
         Picture(base64.b64decode(png), width, height, digest, source, tuple(notes))
         for png, width, height, digest, source, notes in pictures
     )
-    return ToolResult(content["text"], content["data"], made)
+    return ToolResult(content["text"], content["data"], made, tuple(content.get("notes", ())))

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 
-from PIL import Image
-
-from experts.images import Picture, load_picture
+from experts.images import Picture
+from experts.tools.cutting import Cut, cut, factor_of
 from experts.tools.result import ToolResult
-
-_LONGEST_SIDE = 2048
 
 
 class ZoomTool:
@@ -20,18 +17,13 @@ class ZoomTool:
         1..8 (default 2; less where the result would pass 2048 pixels a side). Raises ValueError for
         arguments that cannot be read or a box without area.
         """
-        left, top, right, bottom = _box(args.get("box", ""), picture)
-        factor = _factor(args.get("factor", ""))
-        part = picture.pil().crop((left, top, right, bottom))
-        factor = min(factor, _LONGEST_SIDE / max(part.size))
-        size = max(round(part.width * factor), 1), max(round(part.height * factor), 1)
-        zoomed = load_picture(part.resize(size, Image.Resampling.BICUBIC))
-        text = f"({left}, {top}, {right}, {bottom}) enlarged to {size[0]}x{size[1]}"
-        return ToolResult(
-            text=text,
-            data={"box": [left, top, right, bottom], "factor": round(factor, 4)},
-            pictures=(zoomed,),
-        )
+        part = cut_as_told(picture, args)
+        return ToolResult(text=part.text, data=part.data, pictures=(part.picture,))
+
+
+def cut_as_told(picture: Picture, args: dict[str, str]) -> Cut:
+    """The part that the arguments `box` and `factor` name. Raises ValueError."""
+    return cut(picture, _box(args.get("box", ""), picture), factor_of(args.get("factor", "")))
 
 
 def _box(text: str, picture: Picture) -> tuple[int, int, int, int]:
@@ -39,22 +31,10 @@ def _box(text: str, picture: Picture) -> tuple[int, int, int, int]:
         return 0, 0, picture.width, picture.height
     numbers = re.fullmatch(r"[\[(\s]*" + r"[,\s]+".join([r"(-?\d+(?:\.\d+)?)"] * 4) + r"[\])\s]*", text)
     if not numbers:
-        raise ValueError(f"box must be 'x0,y0,x1,y1' in pixels, not {text!r}")
+        raise ValueError(f"box must be 'x0,y0,x1,y1' in pixels, not {text[:80]!r}")
     x0, y0, x1, y1 = (float(number) for number in numbers.groups())
     left, top = max(int(x0), 0), max(int(y0), 0)
-    right, bottom = min(round(x1), picture.width), min(round(y1), picture.height)
+    right, bottom = round(min(x1, picture.width)), round(min(y1, picture.height))
     if right <= left or bottom <= top:
         raise ValueError(f"nothing inside the box {text!r} of a {picture.width}x{picture.height} picture")
     return left, top, right, bottom
-
-
-def _factor(text: str) -> float:
-    if not text.strip():
-        return 2.0
-    try:
-        factor = float(text)
-    except ValueError:
-        raise ValueError(f"factor must be a number from 1 to 8, not {text!r}") from None
-    if not 1 <= factor <= 8:
-        raise ValueError(f"factor must be from 1 to 8, not {text!r}")
-    return factor

@@ -46,7 +46,7 @@ class Lazy:
 
 COMMANDS = {
     "registry": Lazy(
-        "What can be called: show, check, prompt, route.", "maestro.cli.registry_cmd", "registry"
+        "What can be called: show, check, prompt, route, new, import.", "maestro.cli.registry_cmd", "registry"
     ),
     "parse": Lazy("Read one policy turn from standard input.", "maestro.cli.parse_cmd", "parse"),
     "answer": Lazy("Answer a question on an image, turn by turn.", "maestro.cli.answer_cmd", "answer"),
@@ -59,10 +59,11 @@ COMMANDS = {
         "evaluate",
     ),
     "demo": Lazy("The whole loop on this machine: train, evaluate, answer.", "maestro.cli.demo_cmd", "demo"),
-    "experts": Lazy("Measure the experts: matrix.", "maestro.cli.experts_cmd", "experts"),
+    "benchmarks": Lazy("The benchmarks: list, show, check.", "maestro.cli.benchmarks_cmd", "benchmarks"),
+    "experts": Lazy("Serve and measure the experts: serve, status, matrix.", "maestro.cli.experts_cmd", "experts"),
 }
 # Words that follow a subcommand which is a plain function, and lead to another function of its module.
-SECOND_WORDS = {("evaluate", "report"): "report"}
+SECOND_WORDS = {("evaluate", word): word for word in ("report", "replay", "merge", "compare", "power")}
 
 
 class LazyGroup(TyperGroup):

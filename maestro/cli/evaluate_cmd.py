@@ -3,6 +3,7 @@
     maestro evaluate configs/eval/embedded.yaml
     maestro evaluate configs/eval/embedded.yaml training=runs/demo --run runs/demo rows.test=120
     maestro evaluate configs/eval/embedded.yaml --limit 24 --json
+    maestro evaluate configs/eval/embedded.yaml --shard 1/4      # on each of four machines, then `evaluate merge`
     maestro evaluate report runs/demo
 
 Stopped at any point, the same command goes on where it was. Faults are raised as `UserFault`; the application
@@ -13,27 +14,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
-from rich.text import Text
+
+from maestro.cli.evaluate_runs import compare, merge, power, replay
+from maestro.cli.progress import phases, progress_display
 
 if TYPE_CHECKING:
     from eval.run import Evaluation
 
+__all__ = ["compare", "evaluate", "merge", "phases", "power", "progress_display", "replay", "report", "results_table"]
 TOO_MANY_ERRORS = 1
 
 
@@ -58,17 +53,22 @@ def evaluate(
         float | None,
         typer.Option("--fail-on-error", min=0, max=1, help="Exit code 1 above this share of such failures."),
     ] = None,
+    shard: Annotated[
+        str | None, typer.Option("--shard", metavar="I/N", help="Only every N-th row, from the I-th; see `merge`.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Measure policies and baselines on a benchmark; accuracy, tokens, latency, report.html. Resumable."""
     from eval.config import load_eval_config
     from eval.run import evaluate as run_evaluation
+    from eval.shard import parse_shard
     from registry.registry import Registry
 
     asked = [*(overrides or ()), *([] if seed is None else [f"seed={seed}"])]
     settings = load_eval_config(config, asked)
     loaded = Registry.load(*registry or ())
-    folder = run or settings.run
+    part = None if shard is None else parse_shard(shard)
+    folder = run or (settings.run if part is None else settings.run.with_name(settings.run.name + part.folder_suffix))
     console = Console(stderr=True, quiet=as_json)
     with progress_display(console) as progress:
         done = asyncio.run(
@@ -78,6 +78,7 @@ def evaluate(
                 folder,
                 limit=limit,
                 retry_errors=retry_errors,
+                shard=part,
                 start_phase=phases(progress),
             )
         )
@@ -105,44 +106,15 @@ def report(
         typer.echo(json.dumps({"results": str(made.results_path), "report": str(made.report_path)}))
         return
     console = Console()
-    console.print(_table(made.results))
+    console.print(results_table(made.results))
     console.print(f"report   {made.report_path}", highlight=False)
-
-
-def phases(progress: Progress) -> Callable[[str, int], Callable[[], None]]:
-    """One line of the progress display for each phase, with rate and remaining time."""
-
-    def start(name: str, steps: int) -> Callable[[], None]:
-        line = progress.add_task(name, total=steps)
-        return lambda: progress.advance(line)
-
-    return start
-
-
-class _Rate(ProgressColumn):
-    """Steps a second."""
-
-    def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:.1f}/s", style="dim")
-
-
-def progress_display(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description:<24}", markup=False),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        _Rate(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        console=console,
-    )
 
 
 def _tell(done: Evaluation) -> None:
     console, results = Console(), done.results
     if done.repaired_bytes:
-        console.print(f"The journal ended in half a line ({done.repaired_bytes} bytes); that row ran again.")
-    console.print(_table(results))
+        console.print(f"The journal's end was broken ({done.repaired_bytes} bytes, cut off); what was lost ran again.")
+    console.print(results_table(results))
     gain = results.get("gain")
     if gain:
         low, high = gain["ci95"]
@@ -156,7 +128,8 @@ def _tell(done: Evaluation) -> None:
     console.print(f"report   {done.outputs.report_path}", highlight=False)
 
 
-def _table(results: Mapping[str, Any]) -> Table:
+def results_table(results: Mapping[str, Any]) -> Table:
+    """Every arm on the test split, in a terminal of 80 columns."""
     title = f"{results['benchmark']}: {results['rows']['test']} test questions, seed {results['seed']}"
     table = Table(title=title, box=None, padding=(0, 0, 0, 1))
     table.add_column("arm", no_wrap=True)

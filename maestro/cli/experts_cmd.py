@@ -1,6 +1,7 @@
-"""`maestro experts`: measure what the experts can do.
+"""`maestro experts`: serve the registry's models, see how they do, measure what the experts can do.
 
-    maestro experts matrix
+    maestro experts serve --dry-run --gpus 0,1,2,3 --gpu-memory 80
+    maestro experts status
     maestro experts matrix --rows 120 --out runs/matrix --json
 
 The matrix gives every expert under every skill the same rows of the embedded world's validation split. Faults
@@ -20,6 +21,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from maestro.cli.experts_serving import serve, status
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -27,12 +30,14 @@ if TYPE_CHECKING:
     from orchestrator.task import Task
     from registry.registry import Registry
 
-app = typer.Typer(name="experts", help="Measure the experts.", no_args_is_help=True)
+app = typer.Typer(name="experts", help="Serve and measure the experts.", no_args_is_help=True)
+app.command()(serve)
+app.command()(status)
 
 
 @app.callback()
 def experts() -> None:
-    """Measure the experts."""
+    """Serve and measure the experts."""
 
 
 @app.command()

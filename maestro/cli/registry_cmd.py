@@ -1,11 +1,14 @@
-"""`maestro registry`: look at what can be called, check it, see the prompt, try the routing.
+"""`maestro registry`: look at what can be called, check it, see the prompt, try the routing, add to it.
 
     maestro registry show
-    maestro registry check --registry base.yaml --registry my_skills/
+    maestro registry check my_skills/
     maestro registry prompt --style compact
     maestro registry route --skill Chart_Problem_Solver --question "How high is the bar of 2020?"
+    maestro registry new expert Leaf-Reader
+    maestro registry import skills/ --out my_skills/office.yaml
 
-Each command reads the embedded registry unless `--registry` says otherwise; with `--json` exactly one JSON
+Each command reads the embedded registry unless `--registry` says otherwise (a path, or the name of a shipped one:
+`--registry embedded --registry mine.yaml` is the embedded one and mine); with `--json` exactly one JSON
 object goes to standard output. Faults of the files are raised as `UserFault`; the application prints them.
 """
 
@@ -13,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,15 +24,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experts.clients.load import Group, load_class
-from registry.errors import Fault, RegistryFault, UserFault
+from maestro.cli.registry_check import check
+from maestro.cli.registry_write import import_, new
+from registry.errors import UserFault
 from registry.prompt import Style, system_prompt
 from registry.registry import Registry
 from registry.routing import route as choose_route
 from registry.schema import Expert, OpenAIBackend, PythonBackend, Step, Subskill, Tool
 
 app = typer.Typer(
-    name="registry", help="Experts, skills and tools: show, check, prompt, route.", no_args_is_help=True
+    name="registry",
+    help="Experts, skills and tools: show, check, prompt, route, new, import.",
+    no_args_is_help=True,
 )
 
 RegistryPaths = Annotated[
@@ -38,7 +43,7 @@ RegistryPaths = Annotated[
     typer.Option(
         "--registry",
         metavar="PATH",
-        help="A YAML file or a folder of them; may be repeated, later ones extend earlier ones.",
+        help="A YAML file, a folder of them or 'embedded'; may be repeated, later ones extend earlier ones.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -65,36 +70,9 @@ def show(registry: RegistryPaths = None, as_json: AsJson = False) -> None:
         console.print(_parts_table("Tools", loaded.tools))
 
 
-@app.command()
-def check(
-    files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Files or folders, laid over each other in order.")
-    ] = None,
-    registry: RegistryPaths = None,
-    as_json: AsJson = False,
-) -> None:
-    """Find every fault in the files, between them, and in the programs they name. Exit code 2 if any."""
-    try:
-        loaded = Registry.load(*[*(registry or ()), *(files or ())])
-        missing = tuple(_missing_programs(loaded))
-        if missing:
-            raise RegistryFault(missing)
-    except RegistryFault as fault:
-        if not as_json:
-            raise
-        _print_json({"ok": False, "faults": [_fault_record(one) for one in fault.faults]})
-        raise typer.Exit(UserFault.exit_code) from None
-    counts = {
-        "experts": len(loaded.experts),
-        "skills": len(loaded.skills),
-        "subskills": sum(len(skill.subskills) for skill in loaded.skills),
-        "tools": len(loaded.tools),
-    }
-    if as_json:
-        _print_json({"ok": True, "faults": [], **counts, "digest": loaded.digest})
-    else:
-        listing = ", ".join(f"{n} {kind[:-1] if n == 1 else kind}" for kind, n in counts.items())
-        Console().print(Text(f"No faults: {listing}."))
+app.command("check")(check)
+app.command("new")(new)
+app.command("import")(import_)
 
 
 @app.command()
@@ -133,29 +111,7 @@ def route(
     table.add_row(*map(Text, (found.name, chosen.subskill.name, chosen.reason)))
     Console().print(table)
     if chosen.reason == "default" and found.routing != "keyword":
-        Console().print(
-            Text("In an episode the expert would be asked to choose before the default is taken.")
-        )
-
-
-def _missing_programs(loaded: Registry) -> Iterator[Fault]:
-    """Faults of `target`s that can't be imported. Constructors are not run."""
-    groups: tuple[tuple[str, Group, tuple[Expert, ...] | tuple[Tool, ...]], ...] = (
-        ("expert", "maestro.experts", loaded.experts),
-        ("tool", "maestro.tools", loaded.tools),
-    )
-    for kind, group, parts in groups:
-        for part in parts:
-            if isinstance(part.backend, PythonBackend):
-                try:
-                    load_class(part.backend.target, group)
-                except UserFault as fault:
-                    file, line = loaded.places[kind, part.name]
-                    yield Fault(f"{kind} {part.name!r}, backend.target: {fault.what}", file, line)
-
-
-def _fault_record(fault: Fault) -> dict[str, Any]:
-    return {"file": fault.file, "line": fault.line, "message": fault.message, "hint": fault.hint}
+        Console().print(Text("In an episode the expert would be asked to choose before the default is taken."))
 
 
 def _print_json(record: dict[str, Any]) -> None:

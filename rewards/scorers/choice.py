@@ -46,7 +46,7 @@ def choice(gold: str, answer: str, choices: Sequence[str] | None, numbered: bool
     options.
     """
     options = tuple(choices) if choices is not None else None
-    expected = _gold_index(gold, options)
+    expected = gold_index(gold, options)
     read = read_option(answer, options, numbered)
     if read is None:
         return wrong(None, f"expected {ascii_uppercase[expected]}, and the answer names no single option")
@@ -150,15 +150,14 @@ def _option_text(answer: str, options: tuple[str, ...]) -> int | None:
     return hits[0] if len(hits) == 1 else None
 
 
-def _gold_index(gold: str, options: tuple[str, ...] | None) -> int:
+def gold_index(gold: str, options: tuple[str, ...] | None) -> int:
+    """Index of the right option (0 is A), given by its letter or its text. Raises ValueError for none of them."""
     if options is not None and not 1 <= len(options) <= 26:
         raise ValueError(f"a choice question needs 1 to 26 options, this one has {len(options)}")
     index = _leading_letter(unwrap(fold(gold)), len(options) if options is not None else 26, alone=True)
     if index is None and options is not None:
         index = _option_text(gold, options)
     if index is None:
-        given = (
-            "the row has none: is it an open question?" if options is None else f"they are {list(options)}"
-        )
+        given = "the row has none: is it an open question?" if options is None else f"they are {list(options)}"
         raise ValueError(f"gold answer {gold!r:.100} names none of the options; {given}")
     return index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rewards.score import Score, judged
+from rewards.scorers.official_text import is_formula
 from rewards.scorers.text import fold
 
 
@@ -13,7 +14,7 @@ def ocrbench(gold: str, answer: str, group: str | None = None) -> Score:
     """
     if not gold.strip():
         raise ValueError("the gold answer is empty")
-    if (group or "").casefold() == "hme100k":
+    if is_formula(group):
         expected, read = gold.replace(" ", "").replace("\n", ""), answer.replace(" ", "").replace("\n", "")
     else:
         expected, read = fold(gold).lower(), fold(answer).lower()

@@ -102,11 +102,11 @@ def make_facts(
     return facts_of(arm, split, value, trajectory)
 
 
-@pytest.fixture(name="make_trajectory")
+@pytest.fixture(name="make_trajectory", scope="session")
 def _make_trajectory() -> MakeTrajectory:
     return make_trajectory
 
 
-@pytest.fixture(name="make_facts")
+@pytest.fixture(name="make_facts", scope="session")
 def _make_facts() -> MakeFacts:
     return make_facts

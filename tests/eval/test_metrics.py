@@ -7,19 +7,12 @@ import math
 import pytest
 
 from eval.facts import facts_of, same_question
-from eval.metrics import (
-    accuracy,
-    bootstrap_interval,
-    by_group,
-    entropy_bits,
-    mean_pass_at_k,
-    pair_counts,
-    paired_difference,
-    pass_at_k,
-    spread,
-    summarise,
-    wilson_interval,
-)
+from eval.metrics import spread, summarise
+from eval.statistics.bootstrap import interval, wilson_interval
+from eval.statistics.groups import accuracy, by_group
+from eval.statistics.paired import paired_difference
+from eval.statistics.routing import entropy_bits, pair_counts
+from eval.statistics.samples import mean_pass_at_k, pass_at_k, questions
 
 
 @pytest.mark.parametrize(("k", "expected"), [(1, 0.25), (2, 0.5), (4, 1.0)])
@@ -55,6 +48,8 @@ def test_three_outages_in_ten_rows_leave_accuracy_over_seven_and_a_status_of_inc
     assert summary.accuracy == pytest.approx(5 / 7)
     assert (summary.n, summary.trajectories, summary.valid, summary.errors) == (7, 10, 7, 3)
     assert summary.status == "incomplete"
+    assert summary.failures == {"Chart-Reader: unavailable": 3}
+    assert summary.accuracy_bounds == pytest.approx((5 / 10, 8 / 10))  # all errors wrong, all errors right
 
 
 def test_an_invalid_trajectory_has_no_score_even_if_one_was_given(make_trajectory) -> None:
@@ -100,6 +95,10 @@ def test_tokens_latency_calls_and_turns_are_means_per_valid_trajectory(make_fact
     assert summary.policy_prompt_tokens == 30
     assert summary.policy_completion_tokens == 9
     assert summary.expert_tokens == 102
+    assert (summary.expert_prompt_tokens, summary.expert_completion_tokens) == (100, 2)
+    assert summary.tokens.mean == 30 + 9 + 102  # read and written, policy and experts
+    assert summary.written_tokens.p50 == 9 + 2
+    assert (summary.expert_requests, summary.policy_s, summary.expert_s) == (1, 0.5, 0.01)
     assert (summary.calls, summary.turns) == (1, 2)
     assert (summary.latency_s.mean, summary.latency_s.p50) == (2.0, 2.0)
 
@@ -107,6 +106,36 @@ def test_tokens_latency_calls_and_turns_are_means_per_valid_trajectory(make_fact
 def test_spread_interpolates_between_order_statistics() -> None:
     found = spread([float(value) for value in range(1, 102)])
     assert (found.mean, found.p50, found.p95) == (51.0, 51.0, 96.0)
+
+
+def test_money_is_a_mean_over_valid_trajectories_and_a_sum_over_all(make_facts, make_trajectory) -> None:
+    facts = []
+    for row, valid in (("a", True), ("b", True), ("c", False)):
+        trajectory = make_trajectory(row, valid=valid)
+        trajectory["turns"][0]["observation"]["usage"]["cost"] = 0.25
+        facts.append(facts_of("after", "test", 1.0 if valid else None, trajectory))
+    summary = summarise([*facts, make_facts("d")])
+    assert summary.cost == pytest.approx(0.5 / 3)
+    assert summary.cost_total == pytest.approx(0.75)
+
+
+def test_malformed_turns_have_a_share_of_their_own(make_facts) -> None:
+    facts = [make_facts("a", malformed=2), make_facts("b")]  # 4 turns and 2 turns
+    assert summarise(facts).malformed_turn_share == pytest.approx(2 / 6)
+
+
+def test_a_score_outside_nought_to_one_is_refused(make_trajectory) -> None:
+    for value in (1.5, -0.1, float("nan")):
+        with pytest.raises(ValueError, match="from 0 to 1"):
+            facts_of("after", "test", value, make_trajectory())
+
+
+def test_micro_counts_trajectories_and_macro_counts_groups(make_facts) -> None:
+    # x: 2 of 4 right, y: 1 of 1. Micro 3/5; macro (1/2 + 1)/2. A group of errors alone is in neither.
+    facts = [make_facts(f"x{i}", float(i < 2), group="x") for i in range(4)]
+    facts += [make_facts("y", 1.0, group="y"), make_facts("z", None, group="z")]
+    summary = summarise(facts)
+    assert (summary.accuracy, summary.macro) == (0.6, 0.75)
 
 
 def test_the_interval_is_the_same_for_the_same_seed_and_any_order_of_rows(make_facts) -> None:
@@ -122,11 +151,11 @@ def test_the_interval_resamples_questions_not_samples(make_facts) -> None:
     """Ten samples that always agree tell no more than one: the interval must not shrink."""
     once = [make_facts(f"row-{i}", float(i % 2)) for i in range(40)]
     tenfold = [make_facts(f"row-{i}", float(i % 2), sample=s) for i in range(40) for s in range(10)]
-    assert bootstrap_interval(once, seed=0) == bootstrap_interval(tenfold, seed=0)
+    assert interval(questions(once), seed=0) == interval(questions(tenfold), seed=0)
 
 
-def test_all_right_does_not_claim_certainty(make_facts) -> None:
-    low, high = bootstrap_interval([make_facts(f"row-{i}") for i in range(20)], seed=0) or (0.0, 0.0)
+def test_all_right_does_not_claim_certainty() -> None:
+    low, high = interval([(1.0, 1)] * 20, seed=0) or (0.0, 0.0)
     assert (low, high) == pytest.approx((0.8389, 1.0), abs=1e-4)
 
 

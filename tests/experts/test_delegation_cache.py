@@ -166,3 +166,20 @@ def test_one_pool_serves_event_loops_in_several_threads(programs: str):
         thread.join()
     asyncio.run(pool.aclose())
     assert texts == [[f"bar {n}" for n in range(10)]] * 3
+
+
+def test_an_answer_without_an_optional_tool_is_not_kept(programs: str):
+    steps = [{"tool": "reader", "args": {"give": "set"}, "optional": True}, {"ask": "{{ question }}"}]
+    registry = Registry(
+        (expert("Reader", f"{programs}:Echo", deterministic=True),),
+        (skill(steps=steps),),
+        (tool(f"{programs}:Careless"),),
+    )
+
+    async def main() -> list[Delegation]:
+        async with ExpertPool(registry) as pool:
+            return [await pool.delegate("Reader", "Charts", "bar?", (PICTURE,)) for _ in range(2)]
+
+    done = asyncio.run(main())
+    assert [(one.text, one.cached) for one in done] == [("bar?", False)] * 2
+    assert done[0].note is not None and done[0].note.startswith("without an optional tool: skill 'Charts'")

@@ -43,9 +43,7 @@ def test_ocr_of_an_empty_picture_is_empty(ocr: OcrTool) -> None:
     assert (result.text, result.data, result.json) == ("", [], "[]")
 
 
-def test_ocr_reads_a_picture_once_even_from_several_threads(
-    ocr: OcrTool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ocr_reads_a_picture_once_even_from_several_threads(ocr: OcrTool, monkeypatch: pytest.MonkeyPatch) -> None:
     picture = written(("Beturo", 90, 90))
     reads: list[object] = []
     read = ocr._read
@@ -67,10 +65,23 @@ def test_detect_gives_kind_colour_and_box() -> None:
     image = Image.new("RGB", (200, 200), "white")
     ImageDraw.Draw(image).rectangle([40, 60, 99, 119], fill=(40, 80, 220))
     result = DetectTool().run(load_picture(image))
-    assert result.text == "blue square at (70, 90)"
+    assert result.text == "blue square at (40, 60, 100, 120)"
     (shape,) = result.data
     assert (shape["kind"], shape["colour"]) == ("square", "blue")
     assert shape["box"] == pytest.approx([40, 60, 100, 120], abs=1)
+    assert (shape["label"], shape["score"]) == ("blue square", None)
+    assert list(shape)[:5] == ["kind", "colour", "box", "centre", "area"]
+
+
+def test_detect_draws_its_boxes_on_a_picture_of_the_same_size() -> None:
+    image = Image.new("RGB", (200, 200), "white")
+    ImageDraw.Draw(image).rectangle([40, 60, 99, 119], fill=(40, 80, 220))
+    picture = load_picture(image)
+    (drawn,) = DetectTool().run(picture).pictures
+    assert (drawn.width, drawn.height) == (200, 200)
+    assert drawn.rgb()[90, 70].tolist() == [40, 80, 220]  # inside the frame nothing changes
+    assert drawn.rgb()[119, 70].tolist() == [230, 25, 75]  # the frame
+    assert DetectTool().run(load_picture(Image.new("RGB", (50, 50), "white"))).pictures[0].width == 50
 
 
 def test_zoom_enlarges_a_part() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -38,6 +39,7 @@ RED = encoded(Image.new("RGB", (40, 40), (200, 10, 10)))
         ((26, 28), (52, 56)),
         ((10, 1), (40, 32)),
         ((500, 19), (500, 32)),
+        ((332, 27), (332, 32)),
         ((5, 2000), (100, 2000)),
         ((690, 15420), (771, 15420)),
         ((64, 48), (64, 48)),
@@ -75,6 +77,35 @@ def test_exif_turn_is_applied_and_the_tag_is_gone():
     assert picture.pil().getexif().get(0x0112) is None
 
 
+UPPER_LEFT_GOES = {1: "ul", 2: "ur", 3: "lr", 4: "ll", 5: "ul", 6: "ur", 7: "lr", 8: "ll"}
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_every_orientation_is_applied_in_every_format_that_has_one(kind: str, orientation: int):
+    image = Image.new("RGB", (64, 40), (255, 255, 255))
+    image.paste((255, 0, 0), (0, 0, 32, 20))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    picture = load_picture(encoded(image, kind, exif=exif))
+    assert size(picture) == ((64, 40) if orientation < 5 else (40, 64))
+    right, low = picture.width - 6, picture.height - 6
+    corners = {"ul": (5, 5), "ur": (5, right), "ll": (low, 5), "lr": (low, right)}
+    red = [name for name, (y, x) in corners.items() if picture.rgb()[y, x, 1] < 100]
+    assert red == [UPPER_LEFT_GOES[orientation]]
+    assert picture.notes == (() if orientation == 1 else ("turned as EXIF says",))
+
+
+def test_an_orientation_that_does_not_exist_and_a_broken_exif_block_change_nothing():
+    exif = Image.Exif()
+    exif[0x0112] = 9
+    picture = load_picture(encoded(Image.new("RGB", (64, 40)), "JPEG", exif=exif))
+    assert (size(picture), picture.notes) == ((64, 40), ())
+    garbage = b"\xff\xe1\x00\x1cExif\x00\x00" + b"\x12" * 20
+    plain = encoded(Image.new("RGB", (64, 40)), "JPEG")
+    assert load_picture(plain[:2] + garbage + plain[2:]) == load_picture(plain)
+
+
 def _with_transparency() -> dict[str, Image.Image]:
     rgba = Image.new("RGBA", (40, 40), (0, 0, 0, 0))
     rgba.paste((0, 0, 0, 255), (10, 10, 20, 20))
@@ -90,6 +121,25 @@ def test_black_ink_on_transparency_stays_readable_on_white(mode):
     pixels = load_picture(encoded(_with_transparency()[mode])).rgb()
     assert pixels[0, 0].tolist() == [255, 255, 255]
     assert pixels[15, 15].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("image", "clear"),
+    [
+        (Image.new("L", (40, 40), 0), 0),
+        (Image.new("RGB", (40, 40), (1, 2, 3)), (1, 2, 3)),
+        (Image.fromarray(np.full((40, 40), 300, dtype=np.uint16)), 300),
+    ],
+)
+def test_one_value_that_stands_for_transparent_becomes_white(image: Image.Image, clear):
+    assert load_picture(encoded(image, transparency=clear)).rgb()[5, 5].tolist() == [255, 255, 255]
+
+
+def test_the_transparent_part_of_a_gif_becomes_white():
+    image = Image.new("RGBA", (40, 40), (0, 0, 0, 0))
+    image.paste((10, 20, 30, 255), (0, 0, 20, 40))
+    pixels = load_picture(encoded(image, "GIF")).rgb()
+    assert (pixels[5, 5].tolist(), pixels[5, 35].tolist()) == ([10, 20, 30], [255, 255, 255])
 
 
 def test_the_background_can_be_chosen():
@@ -126,15 +176,17 @@ def test_float_grey_keeps_its_range(values, expected):
     assert [int(pixels[0, 0, 0]), int(pixels[0, 31, 0])] == expected
 
 
-def test_cmyk_becomes_rgb():
-    picture = load_picture(encoded(Image.new("CMYK", (40, 40), (0, 255, 255, 0)), "TIFF"))
+@pytest.mark.parametrize("kind", ["TIFF", "JPEG"])
+def test_cmyk_becomes_rgb(kind: str):
+    picture = load_picture(encoded(Image.new("CMYK", (40, 40), (0, 255, 255, 0)), kind))
     assert picture.rgb()[0, 0].tolist() == [255, 0, 0]
 
 
-def test_first_frame_of_an_animation_is_taken_and_noted():
+@pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "MPO"])
+def test_first_frame_of_several_is_taken_and_noted(kind: str):
     first, second = Image.new("RGB", (40, 40), (255, 0, 0)), Image.new("RGB", (40, 40), (0, 0, 255))
-    picture = load_picture(encoded(first, "GIF", save_all=True, append_images=[second]))
-    assert picture.rgb()[0, 0].tolist() == [255, 0, 0]
+    picture = load_picture(encoded(first, kind, save_all=True, append_images=[second]))
+    assert picture.rgb()[0, 0].tolist() == pytest.approx([255, 0, 0], abs=2)
     assert picture.notes == ("first of 2 frames",)
 
 
@@ -168,6 +220,25 @@ def test_broken_files_are_named_with_their_row(data, words):
         load_picture({"bytes": data, "path": "a/b.jpg"}, where="row 17")
     assert "a/b.jpg" in str(caught.value)
     assert "row 17" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("half.jpg", encoded(Image.effect_noise((80, 80), 90), "JPEG")[:700], "broken image"),
+        ("nothing.png", b"", "empty image file"),
+        ("words.png", b"<html>404</html>", "unknown or broken image format"),
+        ("missing.png", None, "no such image"),
+    ],
+)
+def test_an_unusable_file_is_named_with_its_row(tmp_path: Path, name: str, content: bytes | None, words: str):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    for cell in (name, {"path": name}, {"bytes": None, "path": name}):
+        with pytest.raises(ImageFault, match=words) as caught:
+            load_picture(cell, roots=[tmp_path], where="row 17 (id q-4)")
+        assert name in str(caught.value)
+        assert "row 17 (id q-4)" in str(caught.value)
 
 
 def test_a_huge_one_colour_file_is_refused_before_decoding():
@@ -256,6 +327,10 @@ def test_no_images_is_an_empty_tuple_and_an_unknown_shape_a_fault_with_the_row()
         "http://169.254.169.254/x.png",
         "link.png",
         "../out.png",
+        "folder/../../out.png",
+        "file:out.png",
+        "HTTP://localhost/x.png",
+        "//169.254.169.254/x.png",
     ],
 )
 def test_data_cannot_reach_files_outside_the_roots(tmp_path: Path, path: str):
@@ -264,8 +339,16 @@ def test_data_cannot_reach_files_outside_the_roots(tmp_path: Path, path: str):
     (tmp_path / "out.png").write_bytes(RED)
     (tmp_path / "middle.png").symlink_to(tmp_path / "out.png")
     (root / "link.png").symlink_to(tmp_path / "middle.png")
-    with pytest.raises(ImageFault):
-        load_picture(path, roots=[root])
+    (root / "folder").mkdir()
+    for cell in (path, {"bytes": None, "path": path}, [path], np.array([path])):
+        with pytest.raises(ImageFault):
+            load_picture(cell, roots=[root])
+
+
+def test_a_pipe_inside_the_roots_is_refused_without_waiting_for_it(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.png")
+    with pytest.raises(ImageFault, match="not a regular file"):
+        load_picture("pipe.png", roots=[tmp_path])
 
 
 def test_without_roots_text_paths_are_refused_and_path_objects_opened(tmp_path: Path):
@@ -302,6 +385,10 @@ def test_a_line_break_inside_and_a_wrong_type_in_the_head_do_no_harm():
         ("data:image/png;base64," + encode_data_url(RED), "head twice"),
         ("data:image/png,rawbytes", "not a base64 data URL"),
         ("data:image/png;base64," + "A" * 100_000, "larger than the limit"),
+        ("data:image/png;base64," + base64.b64encode(RED).decode().replace("/", "_").replace("+", "-"), "not valid"),
+        ("data:image/png;base64,iVBORw0", "not valid base64"),
+        ("data:image/png;base64,", "empty image file"),
+        ("data:text/html;base64," + base64.b64encode(b"<script>").decode(), "unknown or broken image format"),
     ],
 )
 def test_malformed_data_urls_are_refused(url, words):
@@ -331,9 +418,7 @@ WEBP = encoded(Image.new("RGB", (40, 40), (9, 9, 9)), "WEBP")
 
 
 @settings(max_examples=300, deadline=None)
-@given(
-    st.sampled_from([RED, GIF, TIFF, JPEG, WEBP]), st.integers(0, 10_000), st.binary(min_size=1, max_size=8)
-)
+@given(st.sampled_from([RED, GIF, TIFF, JPEG, WEBP]), st.integers(0, 10_000), st.binary(min_size=1, max_size=8))
 def test_damaged_files_give_a_picture_or_an_image_fault(data: bytes, place: int, damage: bytes):
     place %= len(data)
     try:

@@ -25,6 +25,7 @@ class Scripted:
         self.replies = list(replies)
         self.asked: list[tuple[str, str | None, tuple[Picture, ...]]] = []
         self.used: list[tuple[str, Picture, dict[str, str]]] = []
+        self.missing: list[str] = []
 
     async def ask(self, prompt: str, system: str | None, pictures: Sequence[Picture]) -> ExpertReply:
         self.asked.append((prompt, system, tuple(pictures)))
@@ -35,9 +36,16 @@ class Scripted:
 
     async def use(self, tool: str, picture: Picture, args: dict[str, str]) -> ToolResult:
         self.used.append((tool, picture, args))
+        if tool == "dead":
+            raise ExpertFailure(Outcome.UNAVAILABLE, "nobody listens")
+        if tool == "whole":
+            return ToolResult("nothing to enlarge", None, (picture,))
         if tool == "zoom":
             return ToolResult("cut", {"box": [0, 0, 40, 40]}, (PART,))
         return ToolResult("A 3 B 5", {"B": 5, "A": 3})
+
+    def missed(self, failure: ExpertFailure) -> None:
+        self.missing.append(failure.message)
 
     @property
     def prompts(self) -> list[str]:
@@ -189,3 +197,42 @@ def test_a_tool_without_a_picture_refuses():
     failed = fails({"steps": [{"tool": "ocr", "save": "ocr"}, {"ask": "q"}]}, pictures=())
     assert failed.outcome is Outcome.REFUSED
     assert "needs a picture" in failed.message
+
+
+def test_an_optional_tool_that_fails_leaves_an_empty_result_and_is_told():
+    answer, calls = run(
+        {
+            "steps": [
+                {"tool": "dead", "save": "close", "optional": True},
+                {"ask": "{{ question }}[{{ close.text }}]", "images": ["image", "close"]},
+            ]
+        },
+        "5",
+    )
+    assert answer == "5"
+    assert calls.asked == [("How high is B?[]", None, (PICTURE,))]
+    assert calls.missing == ["skill 'Charts', subskill 'Read_Values', step 1: nobody listens"]
+
+
+def test_an_optional_tool_without_a_picture_is_missed_too():
+    answer, calls = run(
+        {"steps": [{"tool": "zoom", "save": "close", "optional": True}, {"ask": "{{ question }}"}]}, "5", pictures=()
+    )
+    assert (answer, calls.used, len(calls.missing)) == ("5", [], 1)
+
+
+def test_a_tool_that_is_needed_ends_the_procedure():
+    failure = fails({"steps": [{"tool": "dead", "save": "close"}, {"ask": "{{ question }}"}]})
+    assert failure.outcome is Outcome.UNAVAILABLE
+
+
+def test_a_picture_goes_along_once_whatever_names_it_has():
+    _, calls = run(
+        {"steps": [{"tool": "whole", "save": "close"}, {"ask": "{{ question }}", "images": ["image", "close"]}]}, "5"
+    )
+    assert calls.asked[0][2] == (PICTURE,)
+
+
+def test_only_a_tool_may_be_optional():
+    with pytest.raises(ValueError, match="'optional' belongs to a tool step"):
+        run({"steps": [{"ask": "{{ question }}", "optional": True}]}, "5")

@@ -3,116 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 from PIL import Image
+from server_doubles import Server, ask, backend, dead_url, failure, says, sends, servers
 
 from experts.clients.chat_reply import split_thought
-from experts.clients.openai_backend import OpenAIExpertBackend
-from experts.clients.replicas import Replicas
+from experts.clients.chat_request import PictureParts
 from experts.clients.retry import RetryPolicy
 from experts.data_url import decode_data_url
-from experts.images import load_picture
-from experts.outcome import Delegation, ExpertFailure, ExpertReply, Outcome, Usage
+from experts.images import Picture, load_picture
+from experts.outcome import Delegation, Outcome, Usage
 from experts.pool import ExpertPool
 from experts.request import Request
 from registry.registry import Registry
-from registry.schema import Expert, Limits, OpenAIBackend, Replica, Sampling, Skill, Tool
-
-QUICK = RetryPolicy(tries=3, first_s=0.01, longest_s=0.02)
-
-
-class Server:
-    """Answers each request with the next step of its script, the last one again and again."""
-
-    def __init__(self) -> None:
-        self.script: list[Callable[[BaseHTTPRequestHandler], None]] = [says("42")]
-        self.requests: list[dict[str, Any]] = []
-        self.release = threading.Event()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.requests.append({"path": self.path, "headers": self.headers, **json.loads(body)})
-                step = outer.script[min(len(outer.requests), len(outer.script)) - 1]
-                try:
-                    step(self)
-                except OSError:
-                    pass  # the client left
-
-            def log_message(self, *_: object) -> None: ...
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
-        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
-
-    def close(self) -> None:
-        self.release.set()
-        self.http.shutdown()
-        self.http.server_close()
+from registry.schema import Expert, Limits, Sampling, Skill, Tool
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    server = Server()
-    yield server
-    server.close()
-
-
-def sends(status: int, body: bytes, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
-    def step(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(status)
-        for name, value in {"Content-Type": "application/json", **headers}.items():
-            handler.send_header(name.replace("_", "-"), value)
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
-
-    return step
-
-
-def says(content: Any, finish: Any = "stop", usage: Any = None, **message: Any):
-    choice = {"message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
-    return sends(200, json.dumps({"choices": [choice], "usage": usage}).encode())
-
-
-def dead_url() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
-
-
-def backend(*urls: str, key: str | None = None, **options: Any) -> OpenAIExpertBackend:
-    limits = options.pop("limits", Limits())
-    spec = OpenAIBackend(
-        type="openai", model="m", replicas=tuple(Replica(url=url) for url in urls), api_key_env=key
-    )
-    return OpenAIExpertBackend(spec, limits, retry=options.pop("retry", QUICK), **options)
-
-
-def ask(asked: OpenAIExpertBackend, prompt: str = "How many?", **fields: Any) -> ExpertReply:
-    async def main() -> ExpertReply:
-        try:
-            return await asked.ask(Request(prompt, timeout_s=fields.pop("timeout_s", 5.0), **fields))
-        finally:
-            await asked.aclose()
-
-    return asyncio.run(main())
-
-
-def failure(asked: OpenAIExpertBackend, prompt: str = "How many?", **fields: Any) -> ExpertFailure:
-    with pytest.raises(ExpertFailure) as caught:
-        ask(asked, prompt, **fields)
-    return caught.value
+    with servers() as (one,):
+        yield one
 
 
 def test_a_question_with_a_picture_is_sent_and_the_answer_read(server: Server):
@@ -164,6 +79,20 @@ def test_a_refused_request_is_never_tried_again(server: Server):
     failed = failure(backend(server.url))
     assert (failed.outcome, failed.attempts, len(server.requests)) == (Outcome.REFUSED, 1, 1)
     assert "already running" in failed.message
+
+
+@pytest.mark.parametrize("status", [400, 405, 409, 410, 418, 422, 451])
+def test_no_other_4xx_is_tried_again(server: Server, status: int):
+    server.script = [sends(status, b"no")]
+    failed = failure(backend(server.url))
+    assert (failed.outcome, failed.attempts, len(server.requests)) == (Outcome.REFUSED, 1, 1)
+
+
+def test_a_redirect_is_not_followed(server: Server):
+    server.script = [sends(307, b"", Location="http://127.0.0.1:1/v1/chat/completions")]
+    failed = failure(backend(server.url))
+    assert (failed.outcome, failed.attempts) == (Outcome.UNAVAILABLE, 1)
+    assert "answered 307" in failed.message
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -271,8 +200,22 @@ def test_cancelling_a_call_closes_its_connection(server: Server):
 def test_a_body_that_is_no_completion_is_an_error_that_shows_its_start(server: Server, body: bytes):
     server.script = [sends(200, body)]
     failed = failure(backend(server.url))
-    assert (failed.outcome, failed.attempts) == (Outcome.ERROR, 1)
+    assert (failed.outcome, failed.attempts) == (Outcome.ERROR, 3)
     assert "not a chat completion" in failed.message
+    assert body[:6].decode("utf-8", "replace") in failed.message
+
+
+def test_a_broken_reply_is_asked_for_again(server: Server):
+    server.script = [sends(200, b'{"choices": [{"mess'), says("whole")]
+    reply = ask(backend(server.url))
+    assert (reply.text, reply.attempts) == ("whole", 2)
+
+
+@pytest.mark.parametrize("count", [-5, "7", True, 10**40, 1.5, None])
+def test_a_usage_that_is_no_count_is_none(server: Server, count):
+    server.script = [says("42", usage={"prompt_tokens": count, "completion_tokens": 3})]
+    usage = ask(backend(server.url)).usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.calls) == (0, 3, 1)
 
 
 def test_nobody_at_the_address_is_unavailable():
@@ -301,6 +244,44 @@ def test_words_cannot_act_as_chat_markers_or_image_placeholders(server: Server):
     ask(backend(server.url), "a<|im_end|>b<|image_pad|>c<image>d 1 < 2 | 3 > 2")
     text = server.requests[0]["messages"][0]["content"][0]["text"]
     assert text == "a< |im_end| >b< |image_pad| >c< image >d 1 < 2 | 3 > 2"
+
+
+def test_half_characters_in_a_prompt_are_replaced(server: Server):
+    ask(backend(server.url), "a\ud800b")
+    assert server.requests[0]["messages"][0]["content"][0]["text"] == "a?b"
+
+
+def test_no_request_asks_for_less_than_one_token(server: Server):
+    with pytest.raises(ValueError):
+        Sampling(max_tokens=0)
+    with pytest.raises(ValueError):
+        Limits(max_output_tokens=0)
+    ask(backend(server.url, limits=Limits(max_output_tokens=1)))
+    assert server.requests[0]["max_tokens"] == 1
+
+
+def test_a_picture_is_encoded_once_for_all_tries_and_questions(server: Server, monkeypatch):
+    encoded = []
+    real = Picture.data_url
+    monkeypatch.setattr(Picture, "data_url", lambda picture: encoded.append(picture) or real(picture))
+    server.script = [sends(503, b"busy"), says("1"), says("2")]
+    picture = load_picture(Image.new("RGB", (41, 37), (9, 8, 7)))
+    for prompt in ("a", "b"):
+        ask(backend(server.url), prompt, pictures=(picture,))
+    assert (len(encoded), len(server.requests)) == (1, 3)
+
+
+def test_the_kept_encoded_pictures_are_bounded():
+    parts = PictureParts(max_bytes=1)
+    picture = load_picture(Image.new("RGB", (40, 40)))
+    assert parts.part(picture) == parts.part(picture)
+    assert parts._used == 0
+
+
+def test_the_environments_proxy_is_not_used_for_this_machine(server: Server, monkeypatch):
+    monkeypatch.setenv("http_proxy", dead_url())
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert ask(backend(server.url)).text == "42"
 
 
 def test_one_backend_serves_two_event_loops(server: Server):
@@ -344,32 +325,3 @@ def test_served_experts_and_tools_work_together_in_the_pool(server: Server):
     assert done.usage == Usage(12, 0, pytest.approx(7e-6), 2)
     asked = [request["messages"][0]["content"][1]["text"] for request in server.requests]
     assert asked == ["Read all text.", "A 3: How high?"]
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_a_dead_replica_rests_and_comes_back_after_a_good_probe(server: Server):
-    clock = Clock()
-    replicas = Replicas((Replica(url=server.url),), clock=clock)
-    asked = backend(server.url, replicas=replicas)
-    server.script = [sends(503, b"down")]
-    assert failure(asked).attempts == 3
-    assert len(server.requests) == 3
-
-    at_once = failure(asked)  # all replicas rest: no request, no waiting
-    assert (at_once.outcome, at_once.attempts, len(server.requests)) == (Outcome.UNAVAILABLE, 0, 3)
-
-    clock.now = 6.0  # the probe fails, so it rests twice as long
-    assert failure(asked).attempts == 1
-    clock.now = 12.0
-    assert failure(asked).attempts == 0
-
-    clock.now = 17.0
-    server.script = [says("back")]
-    assert ask(asked).text == "back"
-    assert ask(asked).attempts == 1

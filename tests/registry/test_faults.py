@@ -76,7 +76,8 @@ def test_every_fault_of_every_file_is_reported_at_once(write, faults_of):
         "this; known here: question, skill, subskill, text (did you mean 'text'?)",
         "2.yaml:17: tool 'ocr': needs the key 'description'",
         "2.yaml:17: tool 'ocr', descripton: unknown key 'descripton'; known: aliases, description, backend, "
-        "limits, revision, deterministic (did you mean 'description'?)",
+        "limits, parameters_b, serving, revision, deterministic, prompt, reads, box_format, resize, max_boxes, "
+        "zoom_rounds (did you mean 'description'?)",
         "3.yaml:2: a tab is used for indentation; use spaces",
     ]
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rewards import benchmarks, score
 
 GOLDS = dict.fromkeys(["choice", "vstar", "hrbench", "erqa", "microvqa", "msearthmcq"], "B")
+GOLDS |= {f"{name}_official": "B" for name in ("vstar", "hrbench", "erqa", "microvqa", "msearthmcq", "geometry3k")}
 GOLDS |= {"letter": "n", "grid": "2,3", "yes_no": "Yes"}
 OPTIONS = ["one", "two", "three", "four"]
 

@@ -171,7 +171,7 @@ def test_the_second_turn_is_asked_with_the_ids_of_the_first(stage: Stage) -> Non
     assert first["id"] == second["id"]
     assert [len(r["images"]) for r in engine.requests] == [1, 1]
     image = stage.processor.tokenizer.convert_tokens_to_ids("<|image_pad|>")
-    assert output.prompt_ids.count(image) == 6  # 96 x 64 pixels, one token for 32 x 32
+    assert output.prompt_ids.count(image) == 12  # 96 x 64 pixels enlarged to 128 x 96, one token for 32 x 32
 
 
 def test_sampled_ids_are_never_encoded_again(stage: Stage) -> None:
@@ -311,7 +311,7 @@ def test_a_sampled_image_placeholder_makes_the_rollout_invalid(stage: Stage) -> 
     output = stage.play(stage.engine([placeholder, *stage.ids(ANSWER)]))
     assert (output.response_ids, output.response_mask) == ([stage.processor.tokenizer.eos_token_id], [0])
     assert stage.records()[0].valid is False
-    assert actor_inputs(stage, output)["image_grid_thw"].tolist() == [[1, 4, 6]]
+    assert actor_inputs(stage, output)["image_grid_thw"].tolist() == [[1, 6, 8]]
 
 
 def test_rows_with_one_id_in_two_splits_are_not_mixed_up(stage: Stage) -> None:

@@ -1,0 +1,52 @@
+"""An answer by its benchmark's rules: the published one, and the lenient one beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eval.benchmarks.program import run_tests
+from eval.benchmarks.spec import PROGRAM_RULE, Benchmark
+from rewards import Score, score
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`official`: by the published rule. `lenient`: the same, or better where only the answer's form kept the published
+    rule from taking it; equal to `official` for benchmarks without a lenient rule."""
+
+    official: Score
+    lenient: Score
+
+    @property
+    def differ(self) -> bool:
+        return self.official.value != self.lenient.value
+
+
+def verdict(
+    benchmark: Benchmark,
+    gold: str | Sequence[str],
+    answer: str | None,
+    *,
+    choices: Sequence[str] | None = None,
+    group: str | None = None,
+) -> Verdict:
+    """Score an answer (None: there was none); what stands in the answer tag is what a harness would see.
+
+    The lenient value is never below the official one: what that takes is taken. Raises ValueError for a gold answer
+    that does not fit the rule, UserFault where a program can't be run.
+    """
+    official = _score(benchmark.scorer.official, gold, answer, choices, group)
+    rule = benchmark.scorer.lenient
+    if rule is None or official.value >= 1.0:
+        return Verdict(official, official)
+    lenient = _score(rule, gold, answer, choices, group)
+    return Verdict(official, lenient if lenient.value > official.value else official)
+
+
+def _score(
+    rule: str, gold: str | Sequence[str], answer: str | None, choices: Sequence[str] | None, group: str | None
+) -> Score:
+    if rule == PROGRAM_RULE:
+        return run_tests(gold if isinstance(gold, str) else gold[0], answer)
+    return score(rule, gold, answer, choices=choices, group=group)

@@ -1,0 +1,210 @@
+"""Scores saved trajectories again, with the rules as they are now or with another one; no model, no network.
+
+The one idea: a trajectory holds question, options, right answers and what was answered, so its score is a function
+of its line in the journal. The journal is only read; what would change is written beside it, row by row.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from eval.journal import Journal
+from eval.judge import judge
+from eval.phases import StartPhase, silent
+from orchestrator.task import Task
+from registry.errors import UserFault
+from rewards import Score
+from rewards.benchmarks import rule_name
+
+FILE = "replay.json"
+Scorer = Callable[[Task, str | None], Score]
+MOST_UNSCORED = 100
+_SAME = 1e-12
+
+
+class NoSuchRule(UserFault):
+    """The rule asked for does not exist for a benchmark: nothing of it can be scored."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One trajectory whose score is another one now. ``read_before`` and ``read_after``: the answer as the rules
+    read it; ``why``: the new rule's explanation."""
+
+    arm: str
+    row: str
+    sample: int
+    split: str
+    group: str
+    before: float
+    after: float
+    answer: str | None
+    gold: Any
+    read_before: str | None
+    read_after: str | None
+    why_before: str
+    why: str
+
+
+@dataclass
+class ArmTotals:
+    """One arm on one split, over the valid trajectories that the rule could score; an error is in ``errors`` alone."""
+
+    scored: int = 0
+    errors: int = 0
+    unscored: int = 0
+    up: int = 0
+    """Trajectories whose score rose."""
+    down: int = 0
+    before: float | None = None
+    """Mean score then and now, over ``scored``."""
+    after: float | None = None
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What scoring again gave."""
+
+    scorer: str | None
+    """The rule asked for; ``None``: each row's own."""
+    lenient: bool
+    trajectories: int
+    changes: list[Change]
+    unscored: dict[str, str]
+    """Row -> why the rule cannot score it, for the first ones."""
+    arms: dict[str, dict[str, ArmTotals]] = field(default_factory=dict)
+    """Split -> arm -> totals."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def replay(
+    folder: Path, *, scorer: str | None = None, lenient: bool = False, start_phase: StartPhase = silent
+) -> Replay:
+    """Score the journal of a run folder again and write ``replay.json`` into it.
+
+    Args:
+        scorer: a rule (or benchmark) to use instead of each row's own.
+        lenient: the lenient rule of each row's benchmark, as its file names it.
+
+    Raises:
+        UserFault: no journal, an unknown rule, both options at once, or a benchmark without a lenient rule.
+    """
+    if scorer is not None and lenient:
+        raise UserFault("two rules at once", where="--scorer, --lenient", fix="give one of them")
+    score = _choose(scorer, lenient)
+    with Journal(folder / "journal.jsonl", read_only=True) as journal:
+        advance = start_phase("scoring again", len(journal.facts))
+        found = Replay(scorer, lenient, len(journal.facts), [], {})
+        scores: dict[tuple[str, str], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+        for key in sorted(journal.facts):
+            record = journal.read(key)
+            value = _score_again(record, score, found)
+            if value is not None:
+                before, after = scores[record["split"], record["arm"]]
+                before.append(float(record["score"]["value"]))
+                after.append(value)
+            advance()
+    for (split, arm), (before, after) in scores.items():
+        totals = found.arms[split][arm]
+        totals.before, totals.after = math.fsum(before) / len(before), math.fsum(after) / len(after)
+    _write(folder / FILE, found.to_json())
+    return found
+
+
+def task_of_record(trajectory: Mapping[str, Any]) -> Task:
+    """The task of a saved trajectory, without its pictures: all that a rule may look at."""
+    gold, choices = trajectory.get("ground_truth"), trajectory.get("choices")
+    return Task(
+        row_id=str(trajectory["row_id"]),
+        benchmark=str(trajectory["benchmark"]),
+        group=str(trajectory.get("group") or ""),
+        question=str(trajectory["question"]),
+        pictures=(),
+        ground_truth=gold if gold is None or isinstance(gold, str) else tuple(str(one) for one in gold),
+        choices=None if choices is None else tuple(str(one) for one in choices),
+    )
+
+
+def _choose(scorer: str | None, lenient: bool) -> Scorer:
+    """What scores a task's answer."""
+    if scorer is not None:
+        try:
+            name = rule_name(scorer)
+        except ValueError as error:
+            raise UserFault(str(error), where="--scorer") from None
+        return lambda task, answer: judge(replace(task, benchmark=name), answer)
+    return _lenient if lenient else judge
+
+
+def _lenient(task: Task, answer: str | None) -> Score:
+    from eval.benchmarks.catalogue import find_benchmark
+    from eval.benchmarks.scoring import verdict
+
+    benchmark = find_benchmark(task.benchmark)
+    if benchmark.scorer.lenient is None:
+        raise NoSuchRule(
+            f"benchmark {task.benchmark!r} has no lenient rule", fix="name a rule with --scorer, or leave --lenient out"
+        )
+    if task.ground_truth is None:
+        raise ValueError("no right answer to score against")
+    return verdict(benchmark, task.ground_truth, answer, choices=task.choices, group=task.group).lenient
+
+
+def _score_again(record: Mapping[str, Any], score: Scorer, found: Replay) -> float | None:
+    """The new value; ``None`` where there is nothing to score or the rule cannot."""
+    trajectory, old = record["trajectory"], record["score"]
+    totals = found.arms.setdefault(record["split"], {}).setdefault(record["arm"], ArmTotals())
+    if old is None or not trajectory["valid"]:
+        totals.errors += 1
+        return None
+    task = task_of_record(trajectory)
+    try:
+        new = score(task, trajectory.get("answer"))
+    except NoSuchRule:
+        raise
+    except (ValueError, UserFault) as error:
+        totals.unscored += 1
+        if len(found.unscored) < MOST_UNSCORED:
+            found.unscored.setdefault(task.row_id, str(error).partition("\n")[0])
+        return None
+    totals.scored += 1
+    before = float(old["value"])
+    if abs(new.value - before) > _SAME:
+        totals.up += new.value > before
+        totals.down += new.value < before
+        found.changes.append(_change(record, new))
+    return new.value
+
+
+def _change(record: Mapping[str, Any], new: Score) -> Change:
+    trajectory, old = record["trajectory"], record["score"]
+    return Change(
+        arm=record["arm"],
+        row=trajectory["row_id"],
+        sample=trajectory["sample"],
+        split=record["split"],
+        group=str(trajectory.get("group") or ""),
+        before=float(old["value"]),
+        after=new.value,
+        answer=trajectory.get("answer"),
+        gold=trajectory.get("ground_truth"),
+        read_before=old.get("answer"),
+        read_after=new.answer,
+        why_before=str(old.get("explanation") or ""),
+        why=new.explanation,
+    )
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    scratch = path.with_suffix(".part")
+    scratch.write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n", encoding="ascii")
+    os.replace(scratch, path)

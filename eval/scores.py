@@ -1,0 +1,44 @@
+"""``scores.jsonl``: one line a trajectory with nothing but its score.
+
+The one idea: sorted and without times, so that two runs of the same settings can be compared byte for byte, and a
+statistician can work with the scores of single questions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from eval.facts import Facts
+
+FILE = "scores.jsonl"
+
+
+def scores_text(facts: Iterable[Facts]) -> str:
+    """Lines sorted by arm, row and sample. ``value`` is null for an error; ``answer`` is the answer as the rule
+    read it, in the form in which votes are counted."""
+    lines = (
+        json.dumps(
+            {
+                "arm": fact.arm,
+                "row": fact.row_id,
+                "sample": fact.sample,
+                "split": fact.split,
+                "group": fact.group,
+                "value": fact.value,
+                "answer": fact.vote,
+            }
+        )
+        for fact in sorted(facts, key=lambda fact: fact.key)
+    )
+    return "".join(line + "\n" for line in lines)
+
+
+def write_scores(facts: Iterable[Facts], path: Path) -> Path:
+    """Write atomically."""
+    scratch = path.with_suffix(".part")
+    scratch.write_text(scores_text(facts), encoding="utf-8")
+    os.replace(scratch, path)
+    return path

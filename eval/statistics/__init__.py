@@ -1,0 +1,1 @@
+"""What the numbers of an evaluation are worth: intervals, paired tests, self-consistency, power. Pure functions."""

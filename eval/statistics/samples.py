@@ -1,0 +1,66 @@
+"""Several samples of one question: what is known of each, and pass@k.
+
+The one idea: pass@k and sc@k are functions of one question's valid samples, and each is a mean over the
+questions with at least k of them; where no question has so many, the number does not exist.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from eval.facts import Facts
+from eval.statistics.bootstrap import Question
+
+RIGHT = 1.0
+
+
+def by_question(facts: Iterable[Facts]) -> dict[str, list[Facts]]:
+    """Valid trajectories of each question, questions and samples in order."""
+    found: dict[str, list[Facts]] = defaultdict(list)
+    for fact in sorted(facts, key=lambda fact: fact.key):
+        if fact.value is not None:
+            found[fact.row_id].append(fact)
+    return dict(sorted(found.items()))
+
+
+def questions(facts: Iterable[Facts]) -> list[Question]:
+    """Score sum and number of valid trajectories of each question."""
+    sums: dict[str, float] = defaultdict(float)
+    counts: Counter[str] = Counter()
+    for fact in facts:
+        if fact.value is not None:
+            sums[fact.row_id] += fact.value
+            counts[fact.row_id] += 1
+    return [(sums[row], counts[row]) for row in sorted(counts)]
+
+
+def question_means(facts: Iterable[Facts]) -> dict[str, float]:
+    """Mean score of each question over its valid trajectories."""
+    return {row: math.fsum(f.value or 0.0 for f in own) / len(own) for row, own in by_question(facts).items()}
+
+
+def pass_at_k(n: int, correct: int, k: int) -> float | None:
+    """Unbiased chance that at least one of ``k`` samples is right, from ``correct`` right ones among ``n``
+    drawn.
+
+    Undefined (``None``) for ``k > n``: that many samples were never drawn. Raises ValueError for counts that
+    cannot be.
+    """
+    if not 0 <= correct <= n or k < 1:
+        raise ValueError(f"pass@k needs 0 <= correct <= n and k >= 1, got n={n}, correct={correct}, k={k}")
+    if k > n:
+        return None
+    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
+
+
+def mean_pass_at_k(facts: Iterable[Facts], k: int) -> float | None:
+    """Mean of ``pass_at_k`` over the questions with at least ``k`` valid samples; right means full score."""
+    samples: dict[str, list[bool]] = defaultdict(list)
+    for fact in facts:
+        if fact.value is not None:
+            samples[fact.row_id].append(fact.value >= RIGHT)
+    values = [pass_at_k(len(drawn), sum(drawn), k) for drawn in samples.values()]
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None

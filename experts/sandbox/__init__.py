@@ -1,0 +1,1 @@
+"""Running Python that nobody has read: limits, isolation, and what came of it."""
