@@ -159,6 +159,8 @@ class EvalConfig(Strict):
     waiting counts against a call's deadline."""
     cache: Path | None = None
     """Folder of the call cache for deterministic experts; none: no cache."""
+    endpoints: Path | None = None
+    """The file that `maestro experts serve` writes: where the served models are; none: as the registry says."""
     report: ReportSettings = ReportSettings()
 
     @model_validator(mode="after")
@@ -193,7 +195,7 @@ class EvalConfig(Strict):
         return self.model_dump(mode="json", exclude=_FREE)
 
 
-_FREE = {"run", "training", "deadlines", "concurrency", "expert_concurrency", "cache", "report"}
+_FREE = {"run", "training", "deadlines", "concurrency", "expert_concurrency", "cache", "endpoints", "report"}
 
 
 def load_eval_config(path: Path, overrides: Sequence[str] = ()) -> EvalConfig:

@@ -78,7 +78,12 @@ async def evaluate(
         remember(folder, config, limit, made_of, shard)
         with clock.phase("rows"):
             splits = load_splits(config, limit, start_phase, shard)
-        async with ExpertPool(registry, cache_dir=config.cache, default_deadline_s=config.deadlines.call_s) as pool:
+        async with ExpertPool(
+            registry,
+            cache_dir=config.cache,
+            default_deadline_s=config.deadlines.call_s,
+            endpoints=config.endpoints,
+        ) as pool:
             session = _Session(config, registry, folder, pool, journal, splits, retry_errors, start_phase, clock)
             ran = await session.run()
         with clock.phase("report"):

@@ -12,19 +12,15 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# Names that act in our protocol, in chat templates or as media placeholders of common models.
-_NAMES = (
-    "think|search|information|answer|tool_call|tool_response|image|img|video|audio|"
-    "image_pad|video_pad|audio_pad|vision_start|vision_end|vision_pad|img_context|image_soft_token|"
-    "begin_of_image|end_of_image|boi|eoi|start_of_image|start_of_turn|end_of_turn|im_start|im_end|endoftext|"
-    "begin_of_text|end_of_text|eot_id|s|bos|eos|pad|unk"
-)
+from registry.markers import CHAT_NAMES, INSTRUCTION_NAMES
+
+_NAMES = f"think|search|information|answer|{CHAT_NAMES}"
 # Zero-width characters and spaces inside a bracket do not make a tag harmless once a tokenizer drops them.
 _GAP = "[\\s\u00ad\u200b-\u200f\u2060\ufeff]{0,8}"
 _TAG = re.compile(rf"<{_GAP}/?{_GAP}(?:{_NAMES})(?![\w])[^<>]{{0,64}}>?", re.IGNORECASE)
 _BAR_OPENS = re.compile(rf"<{_GAP}/?{_GAP}\|")
 _BAR_CLOSES = re.compile(rf"\|{_GAP}>")
-_INST = re.compile(r"\[/?(?:inst|img|img_break|img_end|tool_calls|available_tools)\]", re.IGNORECASE)
+_INST = re.compile(rf"\[/?(?:{INSTRUCTION_NAMES})\]", re.IGNORECASE)
 _OPEN, _CLOSE, _SQUARE = "‹", "›", "⟦"
 
 

@@ -29,7 +29,7 @@ _CONTROL_TEXT = re.compile(
 _LAUNCHERS_OPTIONS = (
     "--model", "--served-model-name", "--host", "--port", "--uds", "--api-key", "--tensor-parallel-size", "-tp",
     "--max-model-len", "--gpu-memory-utilization", "--limit-mm-per-prompt", "--trust-remote-code",
-    "--allowed-local-media-path", "--config",
+    "--allowed-local-media-path", "--allowed-media-domains", "--config", "--disable-uvicorn-access-log",
 )  # fmt: skip
 
 

@@ -50,6 +50,7 @@ class RolloutSettings:
     episode_seconds: float
     turn_seconds: float
     image_roots: tuple[str, ...] = ()
+    endpoints: str | None = None
 
 
 class _Shared:
@@ -58,7 +59,12 @@ class _Shared:
     def __init__(self, settings: RolloutSettings, processor: Any) -> None:
         self.settings = settings
         self.registry = Registry.load(*settings.registry)
-        self.pool = ExpertPool(self.registry, cache_dir=Path(settings.cache), default_deadline_s=settings.turn_seconds)
+        self.pool = ExpertPool(
+            self.registry,
+            cache_dir=Path(settings.cache),
+            default_deadline_s=settings.turn_seconds,
+            endpoints=None if settings.endpoints is None else Path(settings.endpoints),
+        )
         self.budget = Budget(**settings.budget)
         style = settings.prompt_style
         self.system = None if style == "none" else system_prompt(self.registry, style, self.budget.horizon)  # type: ignore[arg-type]

@@ -95,6 +95,7 @@ class TrainConfig(_Section):
     run: Path = Field(Path("runs/embedded"), description="folder of the run")
     seed: int = Field(0, ge=0, description="seed of rows, weights, order and sampling")
     registry: tuple[str, ...] = Field((), description="registry files or folders; empty = the embedded registry")
+    endpoints: Path | None = Field(None, description="file of `maestro experts serve`: where the served models are")
     platform: Literal["cpu", "cuda"] = Field("cpu", description="what the actor and the rollout run on")
     policy: str | None = Field(None, description="Hugging Face folder to start from; none = build the tiny Qwen3-VL")
     resume: Literal["auto", "never"] = Field("auto", description="auto: go on from the newest checkpoint")

@@ -132,6 +132,7 @@ def write_job_files(config: TrainConfig, paths: RunPaths, attempt: int) -> None:
     """The two files that the agent loop reads in verl's processes."""
     settings = {
         "registry": [str(Path(p).resolve()) for p in config.registry] or [str(default_registry_path())],
+        "endpoints": None if config.endpoints is None else str(config.endpoints.resolve()),
         "cache": str(paths.cache),
         "rollouts": str(paths.rollouts),
         "attempt": attempt,

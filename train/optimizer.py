@@ -25,10 +25,12 @@ class AdamWUnlessFlat(torch.optim.AdamW):
     @torch.no_grad()
     def _any_gradient(self) -> bool:
         gradients = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
-        if not gradients:
-            return False
         local = [g.to_local() if hasattr(g, "to_local") else g for g in gradients]  # type: ignore[operator]
-        found = torch.stack([(g != 0).any() for g in local]).any().to(torch.int32).reshape(1)
+        device = self.param_groups[0]["params"][0].device
+        # A rank without gradients takes part as well: the others wait for its word.
+        found = torch.zeros(1, dtype=torch.int32, device=device)
+        if local:
+            found += torch.stack([(g != 0).any() for g in local]).any().to(torch.int32)
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.all_reduce(found, op=torch.distributed.ReduceOp.MAX)
         return bool(found.item())

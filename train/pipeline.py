@@ -159,7 +159,7 @@ async def _demonstrate(
         done.append(trajectory)
         reporter.advance(len(done))
 
-    async with ExpertPool(registry, cache_dir=paths.cache) as pool:
+    async with ExpertPool(registry, cache_dir=paths.cache, endpoints=config.endpoints) as pool:
         await run_episodes(
             chosen,
             router,
@@ -219,7 +219,7 @@ def _pin_config(config: TrainConfig, paths: RunPaths) -> None:
 
 def _identity(config: dict[str, Any]) -> dict[str, Any]:
     grpo = {k: v for k, v in config["grpo"].items() if k != "steps"}
-    return {k: v for k, v in config.items() if k not in ("resume", "checkpoint", "run")} | {"grpo": grpo}
+    return {k: v for k, v in config.items() if k not in ("resume", "checkpoint", "run", "endpoints")} | {"grpo": grpo}
 
 
 def _lines(config: dict[str, Any]) -> list[str]:

@@ -55,7 +55,7 @@ def right_option(gold: object, choices: Sequence[str] | None, *, is_index: bool)
     """
     options = None if choices is None else tuple(choices)
     if is_index:
-        index = int(str(gold))
+        index = int(gold) if isinstance(gold, float) and gold.is_integer() else int(str(gold))
         if options is None or not 0 <= index < len(options):
             raise ValueError(f"the right option is number {index}, and there are {len(options or ())}")
         return ascii_uppercase[index]

@@ -14,10 +14,11 @@ from typing import Any
 
 from experts.images import Picture
 from experts.request import Request
+from registry.markers import CHAT_NAMES, INSTRUCTION_NAMES
 
 _KEPT_BYTES = 64 * 1024 * 1024
 # Words in a prompt must not act as a chat marker or an image placeholder of the model behind the server.
-_MARKER = re.compile(r"<(\|[^|<>\s]{1,40}\||image|video|IMG_CONTEXT|img|/img)>", re.IGNORECASE)
+_MARKER = re.compile(rf"<(\|[^|<>\s]{{1,40}}\||/?(?:{CHAT_NAMES}))>|\[(/?(?:{INSTRUCTION_NAMES}))\]", re.IGNORECASE)
 
 
 class PictureParts:
@@ -67,7 +68,7 @@ def write_request(request: Request, model: str, max_output_tokens: int, parts: P
 
 def _plain(text: str) -> str:
     whole = text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates break servers
-    return _MARKER.sub(lambda found: f"< {found[1]} >", whole)
+    return _MARKER.sub(lambda found: f"< {found[1]} >" if found[1] else f"[ {found[2]} ]", whole)
 
 
 def _json(value: Any) -> bytes:

@@ -51,8 +51,13 @@ def found_gpus(indices: Sequence[int] | None = None) -> tuple[Gpu, ...]:
     Raises UserFault when there is none, or not that one."""
     there = {gpu.index: gpu for gpu in _ask_driver() if gpu.index is not None}
     if indices is None:
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-        indices = parse_indices(visible) if visible.replace(",", "").isdecimal() else sorted(there)
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if visible is not None and not visible.replace(",", "").isdecimal():
+            raise UserFault(
+                f"CUDA_VISIBLE_DEVICES is {visible!r}, not numbers such as 0,1",
+                fix="name the GPUs with --gpus, or set the variable to their numbers",
+            )
+        indices = sorted(there) if visible is None else parse_indices(visible)
     absent = [index for index in indices if index not in there]
     if absent:
         raise UserFault(

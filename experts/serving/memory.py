@@ -59,7 +59,7 @@ def memory_of(model: ServedModel, *, tensor_parallel: int | None = None, context
     """
     split = tensor_parallel or model.serving.tensor_parallel
     folder = model.folder
-    if model.serving.gpu_memory_gb is not None and tensor_parallel is None:
+    if model.serving.gpu_memory_gb is not None and split == model.serving.tensor_parallel:
         return Memory(0.0, 0.0, model.serving.gpu_memory_gb, "gpu_memory_gb")
     weights, source = _weights(model, folder)
     per_token = model.serving.kv_kib_per_token or _measured_kv(folder) or _estimated_kv(weights)
@@ -102,5 +102,5 @@ def _measured_kv(folder: Path | None) -> float | None:
         width = int(text.get("head_dim") or text["hidden_size"] // heads)
         kv_heads = int(text.get("num_key_value_heads") or heads)
         return int(text["num_hidden_layers"]) * kv_heads * width * 2 * 2 / 1024
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError):
         return None

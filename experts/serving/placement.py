@@ -111,13 +111,13 @@ def _search(items: Sequence[_Item], room: list[float], steps: list[int]) -> list
     able = sorted((p for p in range(len(room)) if room[p] >= size), key=lambda p: (room[p], p))
     tried: set[tuple[float, ...]] = set()
     for places in combinations(able, item.width):
+        steps[0] -= 1
+        if steps[0] < 0:
+            return None
         alike = tuple(sorted(round(room[p], 6) for p in places))
         if alike in tried:  # GPUs with equal room are interchangeable
             continue
         tried.add(alike)
-        steps[0] -= 1
-        if steps[0] < 0:
-            return None
         for p in places:
             room[p] -= size
         rest = _search(items[1:], room, steps)

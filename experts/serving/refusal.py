@@ -77,7 +77,8 @@ def _widened(models: Sequence[ServedModel], most: float, gpus: int) -> tuple[lis
     changed, names = [], []
     for model in models:
         width = model.serving.tensor_parallel
-        while memory_of(model, tensor_parallel=width).total_gib > most and 2 * width <= gpus:
+        stated = model.serving.gpu_memory_gb is not None  # nobody knows what it would be split in two
+        while not stated and memory_of(model, tensor_parallel=width).total_gib > most and 2 * width <= gpus:
             width *= 2
         if width > model.serving.tensor_parallel:
             names.append(f"`serving: {{tensor_parallel: {width}}}` in {model.users[0]}")

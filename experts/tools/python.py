@@ -43,7 +43,7 @@ class RunPython:
         run after it in the same module; `stdin`. The picture plays no part.
 
         data: status (`passed` is exit code 0), returncode, stdout, stderr, seconds. Raises nothing for what the
-        program does.
+        program does; where it could not be run at all, RuntimeError: that says nothing about the program.
         """
         test = args.get("test", "")
         result = run_python(
@@ -53,6 +53,8 @@ class RunPython:
             packages=self._packages,
             limits=self._limits,
         )
+        if result.status == "refused":
+            raise RuntimeError(f"the program was not run: {result.detail}")
         data = {
             "status": result.status,
             "returncode": result.returncode,

@@ -29,7 +29,7 @@ def cut_as_told(picture: Picture, args: dict[str, str]) -> Cut:
 def _box(text: str, picture: Picture) -> tuple[int, int, int, int]:
     if not text.strip():
         return 0, 0, picture.width, picture.height
-    numbers = re.fullmatch(r"[\[(\s]*" + r"[,\s]+".join([r"(-?\d+(?:\.\d+)?)"] * 4) + r"[\])\s]*", text)
+    numbers = re.fullmatch(r"[\[(\s]*" + r"[,\s]+".join([r"(-?\d{1,12}(?:\.\d{1,12})?)"] * 4) + r"[\])\s]*", text)
     if not numbers:
         raise ValueError(f"box must be 'x0,y0,x1,y1' in pixels, not {text[:80]!r}")
     x0, y0, x1, y1 = (float(number) for number in numbers.groups())

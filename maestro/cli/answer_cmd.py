@@ -55,6 +55,9 @@ def answer(
         bool,
         typer.Option("--chat-turns", help="For servers other than vLLM: observations as user messages."),
     ] = False,
+    endpoints: Annotated[
+        Path | None, typer.Option("--endpoints", metavar="FILE", help="Where served models are: experts serve's file.")
+    ] = None,
     registry: Annotated[
         list[Path] | None,
         typer.Option("--registry", metavar="PATH", help="YAML file or folder; may be repeated."),
@@ -87,17 +90,24 @@ def answer(
         chosen = _checkpoint(policy, temperature, system)
     console = Console(soft_wrap=True)
     show = None if as_json else lambda event: _show(console, event)
-    made = asyncio.run(_run(task, chosen, loaded, budget, seed, deadline, show))
+    made = asyncio.run(_run(task, chosen, loaded, endpoints, budget, seed, deadline, show))
     _report(made, console, as_json)
 
 
 async def _run(
-    task: Any, policy: Policy, registry: Registry, budget: Budget, seed: int, deadline_s: float, show: Any
+    task: Any,
+    policy: Policy,
+    registry: Registry,
+    endpoints: Path | None,
+    budget: Budget,
+    seed: int,
+    deadline_s: float,
+    show: Any,
 ) -> Trajectory:
     from experts.pool import ExpertPool
 
     try:
-        async with ExpertPool(registry) as pool:
+        async with ExpertPool(registry, endpoints=endpoints) as pool:
             return await run_episode(
                 task,
                 policy,

@@ -54,6 +54,9 @@ def matrix(
     cache: Annotated[
         Path | None, typer.Option("--cache", metavar="DIR", help="Folder of the call cache; none: no cache.")
     ] = None,
+    endpoints: Annotated[
+        Path | None, typer.Option("--endpoints", metavar="FILE", help="Where served models are: experts serve's file.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Accuracy of every expert under every skill on every family, printed and drawn as a heat map."""
@@ -66,7 +69,7 @@ def matrix(
     loaded = Registry.load(*registry or ())
     tasks = [task_of(row) for row in generate("validation", rows, seed)]
     with progress_display(Console(stderr=True, quiet=as_json)) as progress:
-        measured = asyncio.run(_measure(loaded, tasks, cache, progress))
+        measured = asyncio.run(_measure(loaded, tasks, cache, endpoints, progress))
     record = {"rows": rows, "seed": seed, "registry": loaded.digest, **measured.to_json()}
     figure = draw_matrix(measured, out / "matrix.png")
     path = out / "matrix.json"
@@ -88,13 +91,15 @@ def matrix(
     console.print(f"heat map  {figure}\nnumbers   {path}", highlight=False)
 
 
-async def _measure(registry: Registry, tasks: list[Task], cache: Path | None, progress: Progress) -> Matrix:
+async def _measure(
+    registry: Registry, tasks: list[Task], cache: Path | None, endpoints: Path | None, progress: Progress
+) -> Matrix:
     from eval.matrix import measure, registry_pairs
     from experts.pool import ExpertPool
 
     pairs = registry_pairs(registry)
     line = progress.add_task("matrix", total=len(tasks) * len(pairs))
-    async with ExpertPool(registry, cache_dir=cache) as pool:
+    async with ExpertPool(registry, cache_dir=cache, endpoints=endpoints) as pool:
         return await measure(tasks, pool, pairs, on_done=lambda: progress.advance(line))
 
 

@@ -18,6 +18,7 @@ from PIL import Image
 from eval.benchmarks.catalogue import find_benchmark
 from eval.benchmarks.hub import through_datasets
 from eval.benchmarks.item import Item
+from eval.benchmarks.options import right_option
 from eval.benchmarks.reader import Reading, outcomes, read_items
 from eval.benchmarks.spec import Benchmark, Scorer
 from eval.benchmarks.tally import RowFault, Tally
@@ -297,3 +298,8 @@ def test_the_embedded_world_is_a_benchmark_like_the_others() -> None:
     assert len({item.row.id for item in items}) == 12
     assert len({item.groups["family"] for item in items}) == 12
     assert all(len(item.task().pictures) == 1 for item in items)
+
+
+@pytest.mark.parametrize(("gold", "letter"), [(2, "C"), (2.0, "C"), ("2", "C")])
+def test_the_number_of_an_option_may_have_become_a_float(gold: object, letter: str) -> None:
+    assert right_option(gold, ["a", "b", "c"], is_index=True) == letter

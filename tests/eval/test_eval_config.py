@@ -99,7 +99,10 @@ def test_settings_that_change_no_result_are_not_part_of_the_identity(tmp_path: P
     path = write(tmp_path, SMALL)
     plain = load_eval_config(path).identity()
     assert (
-        plain == load_eval_config(path, ["concurrency=1", "run=elsewhere", "cache=c", "deadlines.call_s=5"]).identity()
+        plain
+        == load_eval_config(
+            path, ["concurrency=1", "run=elsewhere", "cache=c", "deadlines.call_s=5", "endpoints=e.json"]
+        ).identity()
     )
     assert plain != load_eval_config(path, ["seed=1"]).identity()
 

@@ -101,7 +101,10 @@ def test_zoom_takes_the_whole_picture_twice_as_large_by_default() -> None:
 
 @pytest.mark.parametrize(
     "args",
-    [{"box": "1,2,3"}, {"box": "90,90,10,10"}, {"box": "400,0,500,50"}, {"factor": "0"}, {"factor": "nan"}],
+    [
+        {"box": "1,2,3"}, {"box": "90,90,10,10"}, {"box": "400,0,500,50"}, {"box": f"0,0,{'9' * 400},50"},
+        {"factor": "0"}, {"factor": "nan"},
+    ],
 )
 def test_zoom_refuses_what_it_cannot_cut(args: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"box|factor"):

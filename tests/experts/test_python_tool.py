@@ -10,7 +10,7 @@ from PIL import Image
 from sandbox_doubles import ABSENT
 
 from experts.images import load_picture
-from experts.sandbox.isolation import NAMES
+from experts.sandbox.isolation import NAMES, Isolation
 from experts.tools.python import RunPython, program_in
 from experts.tools.result import PythonTool, ToolResult
 from registry.errors import UserFault
@@ -154,3 +154,9 @@ def test_real_replies_of_a_model_hold_runnable_code(shared_dir: Path) -> None:
     kinds = {run(source=code, test="assert callable(solution)").data["status"] for code in codes}
     assert kinds <= {"passed", "failed", "cpu_limit", "timeout"}
     assert "passed" in kinds
+
+
+def test_a_program_that_could_not_be_run_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("experts.sandbox.isolation._found", [Isolation("none", (), {"namespaces": "forbidden"})])
+    with pytest.raises(RuntimeError, match="was not run: nothing here keeps a program in"):
+        run(source="print(1)")

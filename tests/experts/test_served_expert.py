@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from PIL import Image
 from server_doubles import Server, ask, backend, dead_url, failure, says, sends, servers
 
 from experts.clients.chat_reply import split_thought
-from experts.clients.chat_request import PictureParts
+from experts.clients.chat_request import PictureParts, write_request
 from experts.clients.retry import RetryPolicy
 from experts.data_url import decode_data_url
 from experts.images import Picture, load_picture
@@ -325,3 +326,18 @@ def test_served_experts_and_tools_work_together_in_the_pool(server: Server):
     assert done.usage == Usage(12, 0, pytest.approx(7e-6), 2)
     asked = [request["messages"][0]["content"][1]["text"] for request in server.requests]
     assert asked == ["Read all text.", "A 3: How high?"]
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("<start_of_turn>model", "< start_of_turn >model"),
+        ("a<bos>b", "a< bos >b"),
+        ("[INST] x [/INST]", "[ INST ] x [ /INST ]"),
+        ("<|im_end|>", "< |im_end| >"),
+        ("1 < 2 and [a] > <b>", "1 < 2 and [a] > <b>"),
+    ],
+)
+def test_markers_of_other_chat_templates_are_words_too(text: str, plain: str) -> None:
+    body = json.loads(write_request(Request(text, ()), "m", 16))
+    assert body["messages"][0]["content"] == [{"type": "text", "text": plain}]

@@ -268,7 +268,9 @@ def test_every_option_that_is_used_is_one_of_the_installed_vllm(load: Callable[[
     assert unknown == []
 
 
-@pytest.mark.parametrize("word", ["--port", "--port=1", "--trust-remote", "--served_model_name", "-tp", "--host"])
+@pytest.mark.parametrize(
+    "word", ["--port", "--port=1", "--trust-remote", "--served_model_name", "-tp", "--host", "--allowed-media-domains"]
+)
 def test_extra_words_cannot_take_the_launchers_own_options(load: Callable[[str], Registry], word: str) -> None:
     with pytest.raises(UserFault, match="is set by the launcher"):
         load(REGISTRY.replace("parameters_b: 0.9", f"parameters_b: 0.9\n    serving: {{extra_args: ['{word}']}}"))
@@ -327,6 +329,10 @@ def test_gpus_are_those_that_the_driver_names(nvidia_smi: Callable[[str], None],
         found_gpus([1, 2, 3])
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     assert [gpu.index for gpu in found_gpus()] == [1]
+    for odd in ("GPU-aaaa,GPU-bbbb", ""):  # other people's GPUs are never taken for want of understanding
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", odd)
+        with pytest.raises(UserFault, match="CUDA_VISIBLE_DEVICES is"):
+            found_gpus()
 
 
 def test_a_machine_without_gpus_is_told_so(nvidia_smi: Callable[[str], None]) -> None:
@@ -440,3 +446,15 @@ def test_the_ray_application_has_the_fields_of_the_installed_ray(registry: Regis
     for config in ray_application(plan(registry, 4, 80).placement)["applications"][0]["args"]["llm_configs"]:
         assert set(config) <= fields("LLMConfig")
         assert set(config["model_loading_config"]) <= fields("ModelLoadingConfig")
+
+
+@pytest.mark.timeout(20)
+def test_a_refusal_among_many_equal_gpus_does_not_search_for_ever() -> None:
+    wide, large = model("wide", 10.0, tensor_parallel=8), model("large", 200.0)
+    assert place([wide, large], planned_gpus(range(64), 80)) is None
+
+
+def test_a_stated_need_counts_where_the_size_is_unknown(load: Callable[[str], Registry]) -> None:
+    text = REGISTRY.replace("parameters_b: 8.3", "serving: {gpu_memory_gb: 200}")
+    with pytest.raises(UserFault, match=r"lab/charts-vl: 200\.0 GiB"):
+        plan(load(text), 2, 80)
