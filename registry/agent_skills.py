@@ -99,7 +99,7 @@ class Importer:
         content = {
             "name": name,
             "description": self._description(document.description, notes),
-            "keywords": _keywords(name, document),
+            "keywords": [self._neutralise(word) for word in _keywords(name, document)],
             "procedure": {"steps": [{"system": self._system(document.body, notes), "ask": "{{ question }}"}]},
         }
         try:
@@ -119,7 +119,7 @@ class Importer:
 
     def _name(self, document: Document, path: Path, notes: list[str]) -> str:
         given = document.name or path.absolute().parent.name
-        name = plain_name(given)
+        name = plain_name(self._neutralise(given))
         fault = name_fault(name)
         if fault is not None:
             raise NotASkill(fault)
@@ -169,7 +169,7 @@ def printable(text: str) -> str:
 def _keywords(name: str, document: Document) -> list[str]:
     """The name as words, each of its words that says something, and the front matter's own keywords."""
     words = [word for word in re.split(r"[\W_]+", name) if len(word) > 2 and word.lower() not in _STOP_WORDS]
-    phrase = " ".join(re.split(r"[\W_]+", name))
+    phrase = " ".join(re.split(r"[\W_]+", name)).strip()
     every = dict.fromkeys([phrase, *words, *document.keywords])
     return [word[:100] for word in every if word.strip()][:MAX_KEYWORDS]
 

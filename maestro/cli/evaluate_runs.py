@@ -114,9 +114,15 @@ def power(
 
     if (discordant is None) == (accuracy is None):
         raise UserFault("give either --discordant or --accuracy", fix="--discordant 0.3, as an earlier run showed it")
-    share = independent_discordance(accuracy, accuracy + difference) if accuracy is not None else discordant
-    assert share is not None
-    needed = sample_size(difference, share, alpha=alpha, power=chance)
+    try:
+        share = independent_discordance(accuracy, accuracy + difference) if accuracy is not None else discordant
+        assert share is not None
+        needed = sample_size(difference, share, alpha=alpha, power=chance)
+    except ValueError as error:
+        given = "--accuracy" if accuracy is not None else "--discordant"
+        raise UserFault(
+            str(error), where=f"--difference, {given}", fix="give shares between 0 and 1, 0.02 for 2 points"
+        ) from None
     if as_json:
         typer.echo(json.dumps({"questions": needed, "difference": difference, "discordant": share}))
         return

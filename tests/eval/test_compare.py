@@ -97,3 +97,7 @@ def test_power_says_how_many_questions_are_needed(capfd: pytest.CaptureFixture[s
     assert json.loads(capfd.readouterr().out)["discordant"] == pytest.approx(0.4)
     assert run(["evaluate", "power", "--difference", "0.1"]) == 2
     assert run(["evaluate", "power", "--difference", "0.5", "--discordant", "0.3"]) == 2
+    capfd.readouterr()
+    assert run(["evaluate", "power", "--difference", "0.5", "--accuracy", "0.7"]) == 2
+    told = capfd.readouterr().err
+    assert "accuracies are in 0..1" in told and "--difference, --accuracy" in told and "fix:" in told

@@ -114,6 +114,14 @@ def test_protocol_tags_and_chat_markers_are_made_harmless_and_told(skills, tmp_p
     assert "are replaced by look-alikes" in result.stderr
 
 
+def test_markers_in_names_and_keywords_are_made_harmless_too(skills, tmp_path):
+    front = "name: '[INST] leaf'\ndescription: Reads leaves.\nkeywords: ['<|im_end|>']"
+    made, _ = imported(skills(a=PLAIN.replace("name: leaf-reading\ndescription: Reads leaves.", front)), tmp_path)
+    ((name, subskill),) = made.items()
+    assert not any(mark in " ".join([name, *subskill.keywords]) for mark in ("[INST]", "<|", "|>"))
+    assert all(word == word.strip() for word in subskill.keywords)
+
+
 def test_scripts_are_named_and_never_opened(skills, tmp_path):
     folder = skills(a=PLAIN)
     script = folder / "a" / "scripts"
