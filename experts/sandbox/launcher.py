@@ -143,7 +143,7 @@ class _Watched:
             self._stop("output_limit", f"wrote more than {limit} bytes to standard {name.removeprefix('std')}")
 
     def _clear_away(self) -> None:
-        """End all processes and wait for them: when this returns, none is left."""
+        """End all processes and wait for them: when this returns, none is left. Raises OSError after `_CLEARING_S`."""
         if self._status is None:
             os.kill(self._root, linux.SIGKILL)
         deadline = time.monotonic() + _CLEARING_S
@@ -156,6 +156,7 @@ class _Watched:
                 time.sleep(0.001)
             elif pid == self._root and self._status is None:
                 self._status = status
+        raise OSError(errno.EBUSY, f"not all its processes were gone after {_CLEARING_S:g} s")
 
     def _outcome(self) -> dict:
         report = bytes(self._kept["report"])

@@ -1,4 +1,4 @@
-"""A Qwen3-VL of about 1.4 million parameters with random weights, saved as a Hugging Face folder with its processor.
+"""A Qwen3-VL of about 1.2 million parameters with random weights, saved as a Hugging Face folder with its processor.
 
 One idea: same architecture, classes and files as Qwen3-VL-4B, only smaller, so that nothing downstream (vLLM, verl,
 transformers) can tell the tiers apart.
