@@ -48,18 +48,14 @@ def write_parquet(rows: Iterable[Row], path: Path | str, *, system_prompt: str |
                 count += len(group)
         os.replace(partial, path)
     except OSError as fault:
-        raise UserFault(
-            f"cannot write {path}: {fault}", fix="free some space or choose another folder"
-        ) from fault
+        raise UserFault(f"cannot write {path}: {fault}", fix="free some space or choose another folder") from fault
     finally:
         with suppress(OSError):  # gone already, or never made
             partial.unlink()
     return count
 
 
-def read_parquet(
-    path: Path | str, *, roots: Sequence[Path] | None = None, broken_share: float = 0.0
-) -> Iterator[Row]:
+def read_parquet(path: Path | str, *, roots: Sequence[Path] | None = None, broken_share: float = 0.0) -> Iterator[Row]:
     """The rows of a file in order, a few hundred in memory at a time.
 
     roots: folders that image paths may reach, in order of preference; the file's own folder when None.
@@ -106,9 +102,7 @@ def row_from_record(record: Mapping[str, Any], number: int, *, roots: Sequence[P
     prompt = _user_text(record.get("prompt"))
     question = str(_first(extra_info.get("question"), prompt))
     if not question:
-        raise UserFault(
-            "no question", where=where, fix="give extra_info.question or a user message in prompt"
-        )
+        raise UserFault("no question", where=where, fix="give extra_info.question or a user message in prompt")
     pictures = load_pictures(_first(record.get("images"), record.get("image"), ()), roots=roots, where=where)
     asked = max(prompt.count(_PLACEHOLDER), question.count(_PLACEHOLDER))
     if asked > len(pictures):
@@ -202,9 +196,7 @@ def _mapping(record: Mapping[str, Any], column: str, where: str) -> Mapping[str,
 
 def _first(*values: Any) -> Any:
     """The first value that is there; "" when none is."""
-    return next(
-        (value for value in values if not (value is None or (isinstance(value, str) and not value))), ""
-    )
+    return next((value for value in values if not (value is None or (isinstance(value, str) and not value))), "")
 
 
 def _texts(value: Any) -> list[str]:

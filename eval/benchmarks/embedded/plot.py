@@ -103,9 +103,7 @@ class Plot:
             else:
                 box = (middle - thick / 2, self.bottom), thick, end - self.bottom
                 self.text(middle, self.bottom - 6, name, along="top")
-            self.figure.add_artist(
-                Rectangle(*box, color=share(fill), linewidth=0, transform=IdentityTransform())
-            )
+            self.figure.add_artist(Rectangle(*box, color=share(fill), linewidth=0, transform=IdentityTransform()))
             if printed and self.lying:
                 self.text(end + 4, middle, f"{value:g}", across="left", along="center_baseline")
             elif printed:

@@ -60,10 +60,7 @@ def draw_colour(ask: str, rng: Random, part: Part) -> Drawing:
     kind = rng.choice(KINDS)
 
     def make() -> list[Look]:
-        others = [
-            (rng.choice(COLOURS), rng.choice([k for k in KINDS if k != kind]))
-            for _ in range(rng.randint(2, 6))
-        ]
+        others = [(rng.choice(COLOURS), rng.choice([k for k in KINDS if k != kind])) for _ in range(rng.randint(2, 6))]
         return [(rng.choice(COLOURS), kind), *others]
 
     looks = part.pick(make, content=sorted)
@@ -117,9 +114,7 @@ def _place(rng: Random, size: int, looks: Sequence[Look], radii: Sequence[float]
             radius = radii[index] * size
             for _ in range(60):
                 x, y = (rng.uniform(radius * 1.15 + 2, size - radius * 1.15 - 2) for _ in range(2))
-                if all(
-                    math.hypot(x - s.x, y - s.y) > 1.12 * (radius + s.radius) + 4 for s in placed.values()
-                ):
+                if all(math.hypot(x - s.x, y - s.y) > 1.12 * (radius + s.radius) + 4 for s in placed.values()):
                     placed[index] = Shape(looks[index][0], looks[index][1], x, y, radius)
                     break
             else:

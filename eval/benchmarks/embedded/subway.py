@@ -41,12 +41,7 @@ class Tracks:
                 passes.add((here, flat))
         passed = {node for node, _ in passes}
         taken = {node for node, _ in self.straight}
-        if (
-            len(set(walk)) != len(walk)
-            or turns & (taken | self.solid)
-            or passed & self.solid
-            or passes & self.straight
-        ):
+        if len(set(walk)) != len(walk) or turns & (taken | self.solid) or passed & self.solid or passes & self.straight:
             return False
         self.straight |= passes
         self.solid |= turns

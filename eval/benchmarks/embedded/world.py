@@ -47,16 +47,12 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         "shape_colour": Family(shapes.draw_colour, _SHAPES),
         "relative_position": Family(shapes.draw_position, _SHAPES),
         "touching_circles": Family(circles.draw_touching, ("two filled circles", "a picture of two circles")),
-        "olympic_rings": Family(
-            rings.draw_rings, ("a chain of rings", "linked outlines", "a picture of linked rings")
-        ),
+        "olympic_rings": Family(rings.draw_rings, ("a chain of rings", "linked outlines", "a picture of linked rings")),
         "nested_squares": Family(squares.draw_nested, ("nested squares", "squares in squares")),
         "line_crossings": Family(lines.draw_crossings, ("two thin lines", "a picture of two lines")),
         "subway_routes": Family(subway.draw_routes, ("a subway map", "a map of coloured paths")),
         "grid_size": Family(grids.draw_grid, ("a table", "a grid of cells", "a ruled grid")),
-        "right_triangle": Family(
-            triangles.draw_right, ("a right triangle", "a triangle with two labelled sides")
-        ),
+        "right_triangle": Family(triangles.draw_right, ("a right triangle", "a triangle with two labelled sides")),
     }
 )
 
