@@ -105,10 +105,10 @@ def _draw(rng: random.Random, kinds: Sequence[tuple[list[_Encoded], float]], siz
 
 
 def _schedule(step: int, steps: int) -> float:
-    """Warm-up over 30 steps, flat, then down to a tenth over the last third."""
+    """Warm-up over 30 steps, flat, then down to a fiftieth over the last third."""
     warm = min(1.0, step / 30)
     tail = steps * 0.3
-    return warm * (1.0 if step < steps * 0.7 else max(0.1, (steps - step) / tail))
+    return warm * (1.0 if step < steps * 0.7 else max(0.02, (steps - step) / tail))
 
 
 def _encode(encoder: PromptEncoder, tokenizer: Any, demonstration: Demonstration) -> _Encoded:

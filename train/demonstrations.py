@@ -24,6 +24,7 @@ _NAME = re.compile(r"(?<=\s)[A-Z][a-z]{3,}\b")
 _WORD = re.compile(r"\b[a-z]{2,}\b")
 _SWAPPED = (0.0, 0.3, 1.0, 1.0)  # share of a rehearsed question's words that give way to others
 _INVENTED = 0.1  # share of those that no question ever held
+_REPEATED = 0.15  # share of those that stand in the question already: what follows a word must not be guessed from it
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
 
@@ -83,9 +84,17 @@ def _other_words(question: str, words: Sequence[str], rng: random.Random) -> str
 
     def other(found: re.Match[str]) -> str:
         if rng.random() >= share:
-            return found.group()
-        return _made_up_name(rng).lower() if rng.random() < _INVENTED else rng.choice(words)
+            word = found.group()
+        elif (kind := rng.random()) < _INVENTED:
+            word = _made_up_name(rng).lower()
+        elif kind < _INVENTED + _REPEATED and written:
+            word = rng.choice(written)
+        else:
+            word = rng.choice(words)
+        written.append(word)
+        return word
 
+    written: list[str] = []
     named = _NAME.sub(_made_up_name(rng), question)
     return _WORD.sub(other, named)
 
