@@ -10,7 +10,9 @@ to be tried again; every tenth has a deadline that is shorter than one try may t
 - exceptions that escaped (none may), calls past their deadline and by how much (50 ms at most);
 - calls that ended well where there was time for another try (99 % at least), each with the answer to its own question;
 - calls whose trace does not account for them: the tries of the delegation, as the trajectory's observation tells them,
-  against the outcome; and the requests in all traces against those that the stub has counted.
+  against the outcome; and the requests in all traces against those that the stub has counted. A request that was given
+  up, or whose connection was lost, may be missing there: it ended before the stub came to read it. None may be missing
+  in the traces.
 
 One JSON object on standard output; `held` says whether all of this held.
 """
@@ -37,6 +39,7 @@ from orchestrator.observation import from_delegation
 FAULTS = {"reset": 0.05, "status_500": 0.05, "hang": 0.02, "garbage": 0.02}
 SHORT_EVERY = 10  # of so many calls one has a short deadline
 OVERRUN_MS = 50.0
+UNANSWERED = (None, Outcome.TIMEOUT, Outcome.UNAVAILABLE)
 SUCCESS = 0.99
 
 
@@ -52,6 +55,7 @@ class Findings:
     wrong_answers: int = 0
     unaccounted: list[str] = field(default_factory=list)
     requests: int = 0
+    unanswered: Counter[str] = field(default_factory=Counter)  # of these, by server
 
 
 def main() -> None:
@@ -78,6 +82,8 @@ def measure(calls: int, concurrency: int, delay_ms: float, timeout_s: float, see
     ok = findings.outcomes["ok"] / max(1, long)
     late = max(findings.overruns_ms, default=0.0)
     sent = findings.requests - refused(status, dead)
+    unseen = sent - sum(served.values())
+    unanswered = findings.unanswered.total() - findings.unanswered[dead]
     return {
         "calls": calls,
         "seconds": round(seconds, 2),
@@ -91,6 +97,8 @@ def measure(calls: int, concurrency: int, delay_ms: float, timeout_s: float, see
         "calls_not_accounted_for": len(findings.unaccounted),
         "requests_in_traces": sent,
         "requests_at_the_servers": sum(served.values()),
+        "requests_that_no_server_read": unseen,
+        "requests_given_up_or_lost": unanswered,
         "fates_at_the_servers": served,
         "replicas": status["replicas"],
         "examples": (findings.escaped + findings.unaccounted)[:5],
@@ -98,7 +106,8 @@ def measure(calls: int, concurrency: int, delay_ms: float, timeout_s: float, see
         and late <= OVERRUN_MS
         and ok >= SUCCESS
         and findings.wrong_answers == 0
-        and not findings.unaccounted,
+        and not findings.unaccounted
+        and 0 <= unseen <= unanswered,
     }
 
 
@@ -124,12 +133,13 @@ async def run(urls: tuple[str, ...], calls: int, concurrency: int, timeout_s: fl
                 (findings.short_outcomes if short else findings.outcomes)[done.outcome.value] += 1
                 findings.attempts[done.attempts] += 1
                 findings.requests += len(done.tries)
+                findings.unanswered.update(one.server for one in done.tries if one.outcome in UNANSWERED)
                 findings.wrong_answers += done.outcome is Outcome.OK and done.text != str(number)
                 if fault := unaccounted(done):
                     findings.unaccounted.append(f"#{number}: {fault}")
 
         await asyncio.gather(*(worker() for _ in range(concurrency)))
-        return findings, pool.status()["Stub"]
+        return findings, pool.status()["experts"]["Stub"]
 
 
 def unaccounted(done: Delegation) -> str | None:

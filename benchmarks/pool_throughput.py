@@ -104,7 +104,7 @@ async def measure_pool(stub: Stub, pictures: list[Picture], calls: int, concurre
         wall, cpu = time.perf_counter(), time.process_time()
         await asyncio.gather(*(worker() for _ in range(concurrency)))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        status = pool.status()["Stub"]
+        status = pool.status()["experts"]["Stub"]
     if right != calls:
         raise SystemExit(f"{calls - right} of {calls} calls went wrong: {status['outcomes']}")
     return {

@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from eval.arm import Arm
 from eval.config import EvalConfig
 from eval.matrix import Matrix, Pair
+from eval.pools import Measured
 from eval.variants import Variant
 from orchestrator.episode import Episode
 from orchestrator.policies.direct import Direct
+from orchestrator.policies.embedding_client import EmbeddingClient
 from orchestrator.policies.fixed_pair import FixedPair
 from orchestrator.policies.in_process import InProcessPolicy
 from orchestrator.policies.keyword_router import KeywordRouter
 from orchestrator.policies.openai_server import OpenAIServerPolicy
 from orchestrator.policies.random_pair import RandomPair
+from orchestrator.policies.retrieval import RetrievalDispatch
 from orchestrator.policy import Policy, PolicyTurn
 from registry.errors import UserFault
 from registry.prompt import system_prompt
@@ -30,7 +34,14 @@ class Choices:
     """What was measured beforehand: the matrix of the validation split, and the oracle's pair of each row."""
 
     matrix: Matrix | None = None
-    oracle: Mapping[str, Pair] = field(default_factory=dict)
+    oracle: dict[str, Pair] = field(default_factory=dict)
+    """Filled as rows come."""
+    plain: Matrix | None = None
+    """Every expert without a skill."""
+
+    @property
+    def measured(self) -> Measured:
+        return Measured(self.matrix, self.plain)
 
 
 class PairByRow:
@@ -67,17 +78,23 @@ class PairByFamily:
 def build_policy(config: EvalConfig, registry: Registry, variant: Variant, choices: Choices) -> Policy:
     """The policy of an arm at a temperature; the caller closes it.
 
+    registry: what the arm sees (``eval.pools``); all names that it may write, and its system prompt, come from there.
+
     Raises:
-        UserFault: a checkpoint folder is missing or holds no model.
+        UserFault: a checkpoint folder is missing or holds no model, an API key is not set.
     """
     arm = config.arms[variant.arm]
     if arm.policy is not None:
-        policy = _model(config, registry, arm.policy, variant.temperature)
+        policy = _model(config, registry, arm, variant.temperature)
         return Direct(policy) if arm.kind == "direct" else policy
     if arm.kind == "random_pair":
         return RandomPair(registry, seed=config.seed)
     if arm.kind == "keyword":
         return KeywordRouter(registry, temperature=0.0)
+    if arm.kind == "retrieval":
+        return _retrieval(config, registry, arm)
+    if arm.kind in ("single_expert", "best_expert"):
+        return FixedPair(registry.experts[0].name, registry.skills[0].name)
     matrix = choices.matrix
     if matrix is None:
         raise ValueError(f"arm {variant.arm!r} of kind {arm.kind!r} needs the matrix")
@@ -89,24 +106,38 @@ def build_policy(config: EvalConfig, registry: Registry, variant: Variant, choic
 
 
 def _model(
-    config: EvalConfig, registry: Registry, name: str, temperature: float
+    config: EvalConfig, registry: Registry, arm: Arm, temperature: float
 ) -> InProcessPolicy | OpenAIServerPolicy:
-    source = config.policies[name]
-    style = config.prompt_style
+    assert arm.policy is not None
+    source = config.policies[arm.policy]
+    style = arm.prompt_style or ("none" if arm.kind == "direct" else config.prompt_style)
     system = None if style == "none" else system_prompt(registry, style, horizon=config.budget.horizon)
-    path = config.checkpoint(name)
+    path = config.checkpoint(arm.policy)
     if path is not None:
-        require_checkpoint(config, name)
-        return InProcessPolicy(path, temperature, system=system, name=name)
+        require_checkpoint(config, arm.policy)
+        return InProcessPolicy(path, temperature, system=system, name=arm.policy)
     assert source.server is not None and source.model is not None
     return OpenAIServerPolicy(
         source.server,
         source.model,
         temperature=temperature,
+        style=source.style,
         system=system,
         api_key_env=source.api_key_env,
         timeout_s=config.deadlines.episode_s,
+        extensions=source.style == "inline",
+        request=source.request,
     )
+
+
+def _retrieval(config: EvalConfig, registry: Registry, arm: Arm) -> RetrievalDispatch:
+    assert arm.method is not None
+    if (place := arm.embeddings) is None:
+        return RetrievalDispatch(registry, arm.method)
+    client = EmbeddingClient(
+        place.server, place.model, api_key_env=place.api_key_env, timeout_s=config.deadlines.call_s
+    )
+    return RetrievalDispatch(registry, arm.method, client)
 
 
 def require_checkpoint(config: EvalConfig, name: str) -> None:

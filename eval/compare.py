@@ -111,7 +111,9 @@ def compare_runs(
 def _by_benchmark(folders: Sequence[Path], split: str) -> dict[str, _Run]:
     found: dict[str, _Run] = {}
     for folder in folders:
-        name = recall(folder).config.benchmark
+        config = recall(folder).config
+        definition = config.definition_if_any()
+        name = config.benchmark if definition is None else definition.name
         if name in found:
             raise UserFault(
                 f"two runs of the benchmark {name!r}",

@@ -12,9 +12,14 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from eval.arm import NEEDS_MATRIX, Arm, PolicySource
+from eval.arm import Arm, PolicySource
+from eval.benchmarks.catalogue import find_benchmark
+from eval.benchmarks.hub import DEADLINE_S
+from eval.benchmarks.spec import Benchmark, Switch
+from eval.benchmarks.tally import OnFault
 from eval.yaml_config import Strict, load_config
 from orchestrator.budget import Budget
+from registry.errors import UserFault
 from registry.names import nearest
 
 TEST, UNSEEN, VALIDATION = "test", "test_unseen", "validation"
@@ -23,16 +28,34 @@ TEST, UNSEEN, VALIDATION = "test", "test_unseen", "validation"
 class SplitRows(Strict):
     """How many rows of each split."""
 
-    test: int = Field(gt=0)
-    """New pictures, names and values under wordings seen in training: the headline numbers."""
+    test: int | None = Field(default=None, gt=0)
+    """The headline numbers; none: all rows that there are. In the embedded world: new pictures, names and values
+    under wordings seen in training."""
     test_unseen: int = Field(default=0, ge=0)
-    """Wordings never seen in training, reported beside the headline."""
-    validation: int = Field(gt=0)
-    """Rows on which the matrix is measured and the best pairs are chosen; never scored as a test."""
+    """The embedded world's wordings never seen in training, reported beside the headline; other benchmarks have
+    such rows only in ``parquet.test_unseen``."""
+    validation: int = Field(default=0, ge=0)
+    """Rows on which the matrix is measured and the best pairs are chosen; never scored as a test. A benchmark that is
+    read sets so many of its own rows apart (see ``eval.row_sources``), unless ``parquet.validation`` holds them."""
+
+
+class DataSettings(Strict):
+    """Where a benchmark's rows are read, and what becomes of those that cannot be used."""
+
+    root: Path | None = None
+    """A local copy: the benchmark's folder, the folder above it, or one file; none: the hub."""
+    on_fault: OnFault = "skip"
+    """``skip``: rows that cannot be used are left out, counted and shown; ``fail``: the first one ends the reading."""
+    most_faulty: float = Field(default=0.05, ge=0, le=1)
+    """``skip``: reading is given up above this share of such rows."""
+    text_only: Switch = False
+    """Rows are asked without their pictures."""
+    deadline_s: float = Field(default=DEADLINE_S, gt=0)
+    """Seconds for the hub's first row, and between any two."""
 
 
 class ParquetFiles(Strict):
-    """Files to read a split from instead of the benchmark's generator."""
+    """Files in verl's format to read a split from instead of the benchmark's own rows."""
 
     test: Path | None = None
     test_unseen: Path | None = None
@@ -65,8 +88,10 @@ class ReportSettings(Strict):
     """What the report shows beside the numbers."""
 
     title: str = "Evaluation"
-    rows_per_family: int = Field(default=8, ge=0)
-    """Rows of each family in the trajectory browser; each is shown for every arm."""
+    rows_per_family: int | None = Field(default=None, ge=0)
+    """Most rows of each family in the trajectory browser, each shown for every arm; none: as many as fit."""
+    megabytes: float = Field(default=16.0, gt=0, le=200)
+    """What trajectories and their pictures may take of the report; texts at most half of it."""
     compare_to: str | None = None
     """The arm that all others are compared with, question by question; ``before`` where there is one and nothing
     else is named."""
@@ -76,7 +101,8 @@ class EvalConfig(Strict):
     """An evaluation."""
 
     benchmark: str
-    """Name under which rows are made and scored."""
+    """A benchmark of ``configs/benchmarks``, by its name or an alias, or the path of a YAML file like those. With
+    ``parquet.test`` it may be a bare name: rows are then scored under the name that each carries."""
     run: Path
     """Folder for journal, results and report; ``--run`` overrides it."""
     training: Path | None = None
@@ -84,7 +110,8 @@ class EvalConfig(Strict):
     go into the report."""
     seed: int = 0
     """Rows, sampling and bootstrap."""
-    rows: SplitRows
+    rows: SplitRows = SplitRows()
+    data: DataSettings = DataSettings()
     parquet: ParquetFiles = ParquetFiles()
     policies: dict[str, PolicySource] = Field(default_factory=dict)
     arms: dict[str, Arm] = Field(min_length=1)
@@ -106,6 +133,9 @@ class EvalConfig(Strict):
     """Folder of the call cache for deterministic experts; none: no cache."""
     endpoints: Path | None = None
     """The file that `maestro experts serve` writes: where the served models are; none: as the registry says."""
+    spare: tuple[Path, ...] = Field(default=(), exclude_if=lambda value: value == ())
+    """Registry files whose parts only ablations use: the expert that stands in for a pool, the skill that stands for
+    none. No other arm can call them."""
     report: ReportSettings = ReportSettings()
 
     @model_validator(mode="after")
@@ -130,17 +160,50 @@ class EvalConfig(Strict):
         path = self.policies[name].path
         return path if path is None or self.training is None else self.training / path
 
+    def definition(self) -> Benchmark | None:
+        """The benchmark's YAML; ``None`` where rows come from parquet files under a name that has none.
+
+        Raises UserFault for an unknown name or a faulty file."""
+        try:
+            return find_benchmark(self.benchmark)
+        except UserFault as fault:
+            if self.parquet.test is not None and not Path(self.benchmark).suffix:
+                return None
+            raise UserFault(
+                fault.what, where=fault.where or "benchmark", fix=f"{fault.fix}; or give a file: parquet.test=PATH"
+            ) from None
+
+    def definition_if_any(self) -> Benchmark | None:
+        """The same, and ``None`` where it cannot be had: what is in a journal can be counted without it."""
+        try:
+            return self.definition()
+        except UserFault:
+            return None
+
     @property
     def needs_matrix(self) -> bool:
-        return any(arm.kind in NEEDS_MATRIX for arm in self.arms.values())
+        return any(arm.needs_matrix for arm in self.arms.values())
+
+    @property
+    def needs_plain(self) -> bool:
+        return any(arm.needs_plain for arm in self.arms.values())
+
+    @property
+    def needs_validation(self) -> bool:
+        """Whether something is chosen on validation rows."""
+        return self.needs_matrix or self.needs_plain
 
     def identity(self) -> dict[str, Any]:
         """The settings that can change a result. Where it runs, how fast and what is shown can not; nor can a deadline:
         what it ends is an error, not a wrong answer."""
-        return self.model_dump(mode="json", exclude=_FREE)
+        text_only = {"text_only": True} if self.data.text_only else {}
+        return self.model_dump(mode="json", exclude=_FREE) | text_only
 
 
-_FREE = {"run", "training", "deadlines", "concurrency", "expert_concurrency", "cache", "endpoints", "report"}
+_FREE = {
+    "run", "training", "spare", "data", "deadlines", "concurrency", "expert_concurrency", "cache", "endpoints",
+    "report",
+}  # fmt: skip
 
 
 def load_eval_config(path: Path, overrides: Sequence[str] = ()) -> EvalConfig:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from sys import intern
 from typing import Any
 
@@ -61,6 +62,10 @@ class Facts:
     latency_s: float
     policy_s: float
     expert_s: float
+    lenient: float | None = None
+    """Score by the benchmark's lenient rule: ``value`` where the two agree, ``None`` exactly where ``value`` is."""
+    groups: tuple[tuple[str, str], ...] = ()
+    """Grouping and the row's label in it, as the benchmark divides its rows."""
 
     @property
     def key(self) -> Key:
@@ -94,19 +99,29 @@ def same_question(query: str, question: str) -> bool:
 
 
 def facts_of(
-    arm: str, split: str, value: float | None, trajectory: Mapping[str, Any], *, read: str | None = None
+    arm: str,
+    split: str,
+    value: float | None,
+    trajectory: Mapping[str, Any],
+    *,
+    read: str | None = None,
+    lenient: float | None = None,
+    groups: Mapping[str, str] | None = None,
 ) -> Facts:
     """Read the facts of a trajectory in JSON form.
 
     Args:
         value: its score; dropped where the trajectory is invalid.
         read: the answer as the rule read it. Where a right answer was not read, the answer itself votes.
+        lenient: its score by the lenient rule; ``None``: the same.
+        groups: the row's label in each grouping.
 
     Raises ValueError for a score outside 0..1, and KeyError, TypeError, ValueError or AttributeError for what is
     no trajectory.
     """
-    if value is not None and not 0.0 <= value <= 1.0:
-        raise ValueError(f"a score must be from 0 to 1, this one is {value}")
+    for one in (value, lenient):
+        if one is not None and not 0.0 <= one <= 1.0:
+            raise ValueError(f"a score must be from 0 to 1, this one is {one}")
     turns: list[Mapping[str, Any]] = list(trajectory["turns"])
     question = str(trajectory["question"])
     searches = [turn["action"] for turn in turns if turn["action"]["type"] == "search"]
@@ -144,7 +159,15 @@ def facts_of(
         latency_s=float(timings.get("total_s", 0.0)),
         policy_s=float(timings.get("policy_s", 0.0)),
         expert_s=float(timings.get("expert_s", 0.0)),
+        lenient=(value if lenient is None else lenient) if valid else None,
+        groups=_one(tuple((str(name), str(label)) for name, label in groups.items())) if groups else (),
     )
+
+
+@lru_cache(maxsize=4096)
+def _one(groups: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """The same object for the same labels: most rows share theirs."""
+    return groups
 
 
 def _failure(observations: Sequence[Mapping[str, Any]], stop: str) -> str:

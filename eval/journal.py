@@ -19,9 +19,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from eval.facts import Facts, Key, facts_of
-from eval.journal_lines import VERSION, decode_record, read_lines
+from eval.facts import Facts, Key
+from eval.journal_lines import VERSION, decode_record, facts_of_record, read_lines
 from registry.errors import UserFault
+
+
+class JournalBusy(UserFault):
+    """Another process writes the journal."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,9 @@ class Repair:
 class Journal:
     """Reads what is there, appends what comes. A later line of the same key replaces the earlier one."""
 
-    def __init__(self, path: Path, *, read_only: bool = False, sync_lines: int = 64, sync_seconds: float = 2.0) -> None:
+    def __init__(
+        self, path: Path, *, read_only: bool = False, sync_lines: int = 512, sync_seconds: float = 2.0
+    ) -> None:
         """Open or create ``path``.
 
         Args:
@@ -65,7 +71,7 @@ class Journal:
             self._load()
         except BlockingIOError as error:
             os.close(self._fd)
-            raise UserFault(
+            raise JournalBusy(
                 "another evaluation is writing this journal",
                 where=str(path),
                 fix="wait for it to end, or give this one another folder with --run",
@@ -81,12 +87,28 @@ class Journal:
     def facts(self) -> Mapping[Key, Facts]:
         return self._facts
 
-    def append(self, *, arm: str, split: str, score: Mapping[str, Any] | None, trajectory: Mapping[str, Any]) -> Facts:
-        """Write one trajectory (JSON form) with its score (``None`` where it is invalid) and return its
-        facts."""
-        value, read = (None, None) if score is None else (float(score["value"]), score.get("answer"))
-        facts = facts_of(arm, split, value, trajectory, read=read)
-        record = {"version": VERSION, "arm": arm, "split": split, "score": score, "trajectory": trajectory}
+    def append(
+        self,
+        *,
+        arm: str,
+        split: str,
+        score: Mapping[str, Any] | None,
+        trajectory: Mapping[str, Any],
+        lenient: Mapping[str, Any] | None = None,
+        groups: Mapping[str, str] | None = None,
+    ) -> Facts:
+        """Write one trajectory (JSON form) and return its facts.
+
+        Args:
+            score: by the official rule; ``None`` where the trajectory is invalid.
+            lenient: by the lenient rule, where its value is another one.
+            groups: the row's label in each of the benchmark's groupings.
+        """
+        record = {"version": VERSION, "arm": arm, "split": split, "score": score}
+        record |= {"lenient": lenient} if lenient is not None else {}
+        record |= {"groups": dict(groups)} if groups else {}
+        record["trajectory"] = trajectory
+        facts = facts_of_record(record)
         line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
         start = os.lseek(self._fd, 0, os.SEEK_END)
         try:
@@ -103,11 +125,6 @@ class Journal:
     def read(self, key: Key) -> dict[str, Any]:
         """The whole record of one trajectory, from disk."""
         return decode_record(self._text(key))[0]
-
-    def line(self, key: Key) -> bytes:
-        """The line of one trajectory as it was written, line end included."""
-        text = self._text(key)
-        return text[: decode_record(text)[1]] + b"\n"
 
     def _text(self, key: Key) -> bytes:
         with self.path.open("rb") as file:
@@ -143,8 +160,9 @@ class Journal:
             self.sync()
 
     def _remember(self, facts: Facts, offset: int) -> None:
-        self._facts[facts.key] = facts
-        self._offsets[facts.key] = offset
+        key = facts.key
+        self._facts[key] = facts
+        self._offsets[key] = offset
 
     def _load(self) -> None:
         size = os.fstat(self._fd).st_size

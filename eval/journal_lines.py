@@ -72,7 +72,7 @@ def _whole(path: Path, number: int, offset: int, text: bytes) -> tuple[Line | No
     try:
         record, length = decode_record(bare)
         _check_version(path, number, record)
-        facts = _facts(record)
+        facts = facts_of_record(record)
     except _BROKEN as error:
         return None, f"{type(error).__name__}: {error}"
     rest = len(bare) - length
@@ -91,7 +91,16 @@ def _check_version(path: Path, number: int, record: Any) -> None:
         )
 
 
-def _facts(record: Any) -> Facts:
-    score = record["score"]
+def facts_of_record(record: Any) -> Facts:
+    """The facts of a line's content. Raises one of several exceptions for what is no record."""
+    score, lenient = record["score"], record.get("lenient")
     value, read = (None, None) if score is None else (float(score["value"]), score.get("answer"))
-    return facts_of(record["arm"], record["split"], value, record["trajectory"], read=read)
+    return facts_of(
+        record["arm"],
+        record["split"],
+        value,
+        record["trajectory"],
+        read=read,
+        lenient=None if lenient is None else float(lenient["value"]),
+        groups=record.get("groups"),
+    )

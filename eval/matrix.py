@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eval.judge import judge
+from eval.judge import Judge
+from eval.judge import judge as by_name
 from experts.outcome import Outcome
 from orchestrator.prompt import question_text
 from orchestrator.runner import Delegates
@@ -180,6 +181,7 @@ async def measure(
     pool: Delegates,
     pairs: Sequence[Pair],
     *,
+    judge: Judge = by_name,
     concurrency: int = 8,
     deadline_s: float = 30.0,
     on_done: Callable[[], None] = lambda: None,
@@ -195,7 +197,7 @@ async def measure(
         async with gate:
             for pair in pairs:
                 cell = cells[pair, task.group]
-                value = await answer_value(task, pair, pool, deadline_s=deadline_s)
+                value = await answer_value(task, pair, pool, judge=judge, deadline_s=deadline_s)
                 if value is None:
                     cell.errors += 1
                 else:
@@ -207,13 +209,18 @@ async def measure(
     return Matrix(tuple(pairs), tuple(sorted({task.group for task in tasks})), cells)
 
 
-async def answer_value(task: Task, pair: Pair, pool: Delegates, *, deadline_s: float) -> float | None:
+async def answer_value(
+    task: Task, pair: Pair, pool: Delegates, *, judge: Judge = by_name, deadline_s: float
+) -> float | None:
     """Score of one pair's answer to a task; ``None`` for an infrastructure failure."""
     expert, skill = pair
     reply = await pool.delegate(expert, skill, question_text(task), task.pictures, deadline_s=deadline_s)
     if reply.outcome.infrastructure:
         return None
-    return judge(task, reply.text if reply.outcome is Outcome.OK else None).value
+    answer = reply.text if reply.outcome is Outcome.OK else None
+    if judge.runs_programs(task):
+        return (await asyncio.to_thread(judge, task, answer)).value
+    return judge(task, answer).value
 
 
 async def right_pairs(
@@ -221,6 +228,7 @@ async def right_pairs(
     pool: Delegates,
     matrix: Matrix,
     *,
+    judge: Judge = by_name,
     concurrency: int = 8,
     deadline_s: float = 30.0,
     on_done: Callable[[], None] = lambda: None,
@@ -239,7 +247,7 @@ async def right_pairs(
             order = matrix.ranked(task.group)
             chosen[task.row_id] = order[0]
             for pair in order:
-                value = await answer_value(task, pair, pool, deadline_s=deadline_s)
+                value = await answer_value(task, pair, pool, judge=judge, deadline_s=deadline_s)
                 if value is not None and value >= 1.0:
                     chosen[task.row_id] = pair
                     break

@@ -1,9 +1,9 @@
 """The shards of an evaluation put together into one run folder.
 
 The one idea: nothing is run and nothing is computed anew but the numbers. The rows are drawn again to know their
-order and to which shard each belongs; the merged journal holds the shards' lines in that order, and results and
-report are made from it as from any other. The merged folder is an ordinary one: what a shard left undone, the same
-command without `--shard` runs there.
+order and to which shard each belongs; the merged journal holds the shards' lines in that order, copied one by one,
+and results and report are made from it as from any other. The merged folder is an ordinary one: what a shard left
+undone, the same command without `--shard` runs there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,8 @@ from typing import Any
 from eval.config import VALIDATION
 from eval.identity import FILE as IDENTITY
 from eval.identity import differences, hold
-from eval.journal import Journal
+from eval.merge_lines import JournalLines
+from eval.merge_target import JOURNAL, MARK, check_earlier, check_target, put
 from eval.output import Outputs
 from eval.phases import StartPhase, silent
 from eval.redraw import MATRIX_FILE, Asked, recall, redraw, remember
@@ -45,18 +45,21 @@ class Part:
     """Without the shard: what must be the same in all."""
 
 
-def merge(folders: Sequence[Path], out: Path, *, start_phase: StartPhase = silent) -> Outputs:
+def merge(folders: Sequence[Path], out: Path, *, anew: bool = False, start_phase: StartPhase = silent) -> Outputs:
     """Merge the shards of one evaluation into the new folder ``out``.
+
+    Args:
+        anew: ``out`` may be an earlier merge of the same evaluation; it is replaced once the new one stands.
 
     Raises:
         UserFault: a folder is no shard or holds rows that are not its own, settings differ (each difference is told),
-            a shard is given twice or missing (named), or ``out`` is not empty.
+            a shard is given twice or missing (named), or ``out`` is not empty; with ``anew``: ``out`` was not merged,
+            or trajectories have been run in it that the shards do not hold.
     """
     parts = sorted((_part(folder) for folder in folders), key=lambda part: part.shard)
     _check_settings(parts)
     _check_complete(parts)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserFault("the folder to merge into is not empty", where=str(out), fix="give a new one with --out")
+    check_target(out, anew=anew)
     first = parts[0].asked
     splits = [rows for rows in load_splits(first.config, first.limit, start_phase) if rows.split != VALIDATION]
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -64,16 +67,18 @@ def merge(folders: Sequence[Path], out: Path, *, start_phase: StartPhase = silen
     try:
         hold(scratch, parts[0].identity)
         remember(scratch, first.config, first.limit, _versions(parts))
-        _write_journal(parts, splits, scratch / "journal.jsonl", start_phase)
+        with JournalLines([part.folder / JOURNAL for part in parts]) as lines:
+            _check_rows(parts, lines, splits)
+            check_earlier(out, lines)
+            _write_journal(parts, lines, splits, scratch / JOURNAL, start_phase)
         _write_json(scratch / _SECONDS, _seconds(parts))
         matrix = _best_matrix(parts)
         if matrix is not None:
             shutil.copyfile(matrix, scratch / MATRIX_FILE)
         redraw(scratch, start_phase=start_phase)
+        _write_json(scratch / MARK, {"shards": [part.folder.name for part in parts]})
         os.chmod(scratch, 0o755)
-        if out.exists():
-            out.rmdir()
-        os.replace(scratch, out)
+        put(scratch, out)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
@@ -133,19 +138,18 @@ def _check_complete(parts: Sequence[Part]) -> None:
         )
 
 
-def _write_journal(parts: Sequence[Part], splits: Sequence[Rows], path: Path, start_phase: StartPhase) -> None:
+def _write_journal(
+    parts: Sequence[Part], lines: JournalLines, splits: Sequence[Rows], path: Path, start_phase: StartPhase
+) -> None:
     """Copies every trajectory once, in the order of arms, rows and samples."""
-    with ExitStack() as stack:
-        journals = [stack.enter_context(Journal(part.folder / "journal.jsonl", read_only=True)) for part in parts]
-        _check_rows(parts, journals, splits)
-        advance = start_phase("merging", sum(len(journal.facts) for journal in journals))
-        with path.open("wb") as merged:
-            for key, index in _places(parts, splits):
-                if key in journals[index].facts:
-                    merged.write(journals[index].line(key))
-                    advance()
-            merged.flush()
-            os.fsync(merged.fileno())
+    advance = start_phase("merging", lines.total)
+    with path.open("wb") as merged:
+        for key, index in _places(parts, splits):
+            if lines.place(index, key) is not None:
+                merged.write(lines.copy(index, key))
+                advance()
+        merged.flush()
+        os.fsync(merged.fileno())
 
 
 def _places(parts: Sequence[Part], splits: Sequence[Rows]) -> Iterator[tuple[tuple[str, str, int], int]]:
@@ -153,16 +157,16 @@ def _places(parts: Sequence[Part], splits: Sequence[Rows]) -> Iterator[tuple[tup
     config, count = parts[0].asked.config, len(parts)
     for variant in variants(config):
         for rows in splits:
-            for position, task in enumerate(rows.tasks):
+            for position, row_id in enumerate(rows.ids):
                 for sample in range(samples_of(config, variant)):
-                    yield (variant.key, task.row_id, sample), position % count
+                    yield (variant.key, row_id, sample), position % count
 
 
-def _check_rows(parts: Sequence[Part], journals: Sequence[Journal], splits: Sequence[Rows]) -> None:
+def _check_rows(parts: Sequence[Part], lines: JournalLines, splits: Sequence[Rows]) -> None:
     """Raises UserFault for a row that is not in the data, or that is another shard's."""
-    homes = {task.row_id: index % len(parts) for rows in splits for index, task in enumerate(rows.tasks)}
-    for index, (part, journal) in enumerate(zip(parts, journals, strict=True)):
-        for _, row, _ in journal.facts:
+    homes = {row_id: position % len(parts) for rows in splits for position, row_id in enumerate(rows.ids)}
+    for index, part in enumerate(parts):
+        for _, row, _ in lines.keys(index):
             home = homes.get(row)
             if home == index:
                 continue

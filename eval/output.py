@@ -16,13 +16,23 @@ from eval.facts import Facts
 from eval.figures import draw_matrix, draw_summary
 from eval.journal import Journal
 from eval.matrix import Matrix
-from eval.report.cards import Card, card_of, choose
+from eval.report.bundle import Bundle
+from eval.report.cards import Card, card_of, clean
+from eval.report.choice import choose
+from eval.report.failures_view import Ready, failures_view, ready
+from eval.report.overview import arms_of
 from eval.report.page import Material, write_report
+from eval.report.plots import Sized, skill_counts
+from eval.report.thumbnails import MOST, thumbnail, within
 from eval.results import HEADLINE, build_results, write_results
-from eval.rows import Rows
+from eval.rows import Rows, skipped
 from eval.scores import FILE as SCORES
 from eval.scores import write_scores
-from rewards import reward
+from rewards.format import format_reward
+from rewards.turns import policy_turns
+
+MOST_QUESTIONS = 20_000
+"""Rows whose wordings the failure page looks at."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,7 @@ def write_outputs(
     """Make every file from the journal's trajectories of these rows; lines of other rows (a larger
     ``--limit`` before) are left out of numbers and report."""
     tests = [rows for rows in splits if rows.split != VALIDATION]
-    wanted = {task.row_id for rows in tests for task in rows.tasks}
+    wanted = {row_id for rows in tests for row_id in rows.ids}
     facts = [fact for fact in journal.facts.values() if fact.row_id in wanted]
     results = build_results(
         config,
@@ -59,6 +69,7 @@ def write_outputs(
         training=_training(config),
         seconds=seconds,
         versions=versions,
+        skipped=skipped(tests),
     )
     results_path = write_results(results, folder / "results.json")
     write_scores(facts, folder / SCORES)
@@ -78,36 +89,72 @@ def _material(
     matrix: Matrix | None,
     results: Mapping[str, Any],
 ) -> Material:
+    """Cards may take half of ``report.megabytes``, pictures what they leave of the whole."""
     order = [name for name in reversed(HEADLINE) if name in config.arms]
     order += [name for name in config.arms if name not in HEADLINE]
-    keys = choose(facts, lead=order[0], arms=order, rows_per_family=config.report.rows_per_family)
     by_key = {fact.key: fact for fact in facts}
-    cards = [_card(journal, by_key[key]) for key in keys]
-    shown = {card.picture for card in cards}
-    pictures = {
-        picture.sha256: picture.data_url()
-        for rows in tests
-        for task in rows.tasks
-        for picture in task.pictures
-        if picture.sha256 in shown
-    }
+    limit = round(1e6 * config.report.megabytes)
+    bundle = Bundle(limit // 2)
+    for key in choose(facts, lead=order[0], arms=order, rows_per_family=config.report.rows_per_family):
+        if not bundle.add(_card(journal, by_key[key])):
+            break
     curves = None if config.training is None else config.training / "curves.png"
+    analysed = ready(facts, order)
+    failures = None
+    if analysed is not None:
+        questions = _questions(journal, analysed)
+        failures = failures_view(analysed, matrix, questions, lambda key: _card(journal, by_key[key]), bundle)
+    arms, whole = arms_of(results), None if matrix is None else len(matrix.skills)
+    pools = skill_counts(config.model_dump(mode="json"), whole)
     return Material(
         title=config.report.title,
         results=results,
         matrix=matrix,
-        cards=cards,
+        bundle=bundle,
         total=len(facts),
-        pictures=pictures,
+        pictures=within(bundle.pictures, _thumbnails(bundle, tests), limit - bundle.bytes),
+        failures=failures,
         curves=curves.read_bytes() if curves is not None and curves.is_file() else None,
+        sized=[Sized(policy, count, arms[name]) for name, (policy, count) in pools.items() if name in arms],
+        limit=limit,
     )
+
+
+def _thumbnails(bundle: Bundle, tests: Sequence[Rows]) -> dict[str, str]:
+    """Of the first pictures of the cards, at most ``MOST``; a row that cannot be read again has none."""
+    wanted = set(bundle.pictures[:MOST])
+    made: dict[str, str] = {}
+    for rows in tests:
+        for task in rows.find(bundle.rows):
+            for picture in task.pictures:
+                if picture.sha256 in wanted and picture.sha256 not in made:
+                    made[picture.sha256] = thumbnail(picture)
+            if len(made) == len(wanted):
+                return made
+    return made
+
+
+def _questions(journal: Journal, analysed: Ready) -> dict[str, str]:
+    """Row id -> question, of the leading arm's first `MOST_QUESTIONS` rows."""
+    keys = {fact.row_id: fact.key for fact in analysed.facts if fact.arm == analysed.lead.arm}
+    first = sorted(keys)[:MOST_QUESTIONS]
+    return {row_id: clean(journal.read(keys[row_id])["trajectory"]["question"]) for row_id in first}
 
 
 def _card(journal: Journal, facts: Facts) -> Card:
     record = journal.read(facts.key)
-    found = reward(record["trajectory"])
-    total = "" if found.total is None else f"{found.total:g}: "
-    return card_of(record, facts, f"{total}{found.explanation}")
+    return card_of(record, facts, _reward(record))
+
+
+def _reward(record: Mapping[str, Any]) -> str:
+    """The reward as a sentence: the journal's score, for only the benchmark's file knows its rule, and the form."""
+    score, trajectory = record["score"], record["trajectory"]
+    if score is None:
+        return f"no reward: stopped by {trajectory['stop']}"
+    form, why = format_reward(policy_turns(trajectory))
+    value = float(score["value"])
+    said = f"answer {value:g} ({score.get('explanation') or ''}); format {form:g} ({why})"
+    return f"{value + form:g}: {said}"
 
 
 def _training(config: EvalConfig) -> dict[str, Any]:

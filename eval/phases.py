@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-StartPhase = Callable[[str, int], Callable[[], None]]
-"""Called with a phase's name and number of steps; returns what is called after each step."""
+StartPhase = Callable[[str, int | None], Callable[[], None]]
+"""Called with a phase's name and number of steps (``None``: not known beforehand); returns what is called after each
+step."""
 
 
-def silent(name: str, steps: int) -> Callable[[], None]:
+def silent(name: str, steps: int | None) -> Callable[[], None]:
     """Tells nobody."""
     return lambda: None
 

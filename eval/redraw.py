@@ -43,7 +43,10 @@ def remember(
     shard: Shard | None = None,
 ) -> None:
     """Lay down what the folder's last start was asked to do."""
+    benchmark = config.definition_if_any()
     record = {"limit": limit, "versions": dict(versions), "config": config.model_dump(mode="json")}
+    if benchmark is not None:  # a file of the user's own may be gone when trajectories are scored again
+        record["benchmark"] = benchmark.model_dump(mode="json")
     _write(folder / FILE, record | ({} if shard is None else {"shard": str(shard)}))
 
 

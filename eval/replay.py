@@ -11,22 +11,28 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from eval.benchmarks.catalogue import find_benchmark
+from eval.benchmarks.spec import Benchmark
 from eval.journal import Journal
-from eval.judge import judge
+from eval.judge import Judge
 from eval.phases import StartPhase, silent
+from eval.redraw import FILE as RUN_FILE
+from eval.run_folder import JOURNAL, check_run, nothing_in
 from orchestrator.task import Task
 from registry.errors import UserFault
 from rewards import Score
+from rewards import score as by_rule
 from rewards.benchmarks import rule_name
 
 FILE = "replay.json"
 Scorer = Callable[[Task, str | None], Score]
 MOST_UNSCORED = 100
 _SAME = 1e-12
+_LONGEST_NAME = 60
 
 
 class NoSuchRule(UserFault):
@@ -96,12 +102,16 @@ def replay(
         lenient: the lenient rule of each row's benchmark, as its file names it.
 
     Raises:
-        UserFault: no journal, an unknown rule, both options at once, or a benchmark without a lenient rule.
+        UserFault: no such run, a journal without a trajectory, an unknown rule (both with the nearest names), both
+            options at once, or a benchmark without a lenient rule.
     """
     if scorer is not None and lenient:
         raise UserFault("two rules at once", where="--scorer, --lenient", fix="give one of them")
-    score = _choose(scorer, lenient)
-    with Journal(folder / "journal.jsonl", read_only=True) as journal:
+    check_run(folder)
+    score = _choose(scorer, lenient, Judge(definition_of(folder)))
+    with Journal(folder / JOURNAL, read_only=True) as journal:
+        if not journal.facts:
+            raise nothing_in(folder)
         advance = start_phase("scoring again", len(journal.facts))
         found = Replay(scorer, lenient, len(journal.facts), [], {})
         scores: dict[tuple[str, str], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
@@ -123,40 +133,63 @@ def replay(
 def task_of_record(trajectory: Mapping[str, Any]) -> Task:
     """The task of a saved trajectory, without its pictures: all that a rule may look at."""
     gold, choices = trajectory.get("ground_truth"), trajectory.get("choices")
-    return Task(
-        row_id=str(trajectory["row_id"]),
-        benchmark=str(trajectory["benchmark"]),
-        group=str(trajectory.get("group") or ""),
-        question=str(trajectory["question"]),
-        pictures=(),
-        ground_truth=gold if gold is None or isinstance(gold, str) else tuple(str(one) for one in gold),
-        choices=None if choices is None else tuple(str(one) for one in choices),
-    )
+    try:
+        return Task(
+            row_id=str(trajectory["row_id"]),
+            benchmark=str(trajectory["benchmark"]),
+            group=str(trajectory.get("group") or ""),
+            question=str(trajectory["question"]),
+            pictures=(),
+            ground_truth=gold if gold is None or isinstance(gold, str) else tuple(str(one) for one in gold),
+            choices=None if choices is None else tuple(str(one) for one in choices),
+        )
+    except (KeyError, TypeError) as error:
+        raise UserFault(
+            f"a saved trajectory cannot be scored again: {error} is missing or wrong",
+            where=f"row {trajectory.get('row_id')}",
+            fix="delete its line from journal.jsonl; `maestro evaluate` runs it again",
+        ) from error
 
 
-def _choose(scorer: str | None, lenient: bool) -> Scorer:
+def definition_of(folder: Path) -> Benchmark | None:
+    """The benchmark of a run folder: as its file is now, or else as it was when the run was started."""
+    try:
+        record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+        name, saved = record["config"]["benchmark"], record.get("benchmark")
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    try:
+        return find_benchmark(str(name))
+    except UserFault:
+        return None if saved is None else Benchmark.model_validate(saved)
+
+
+def _choose(scorer: str | None, lenient: bool, judge: Judge) -> Scorer:
     """What scores a task's answer."""
     if scorer is not None:
         try:
             name = rule_name(scorer)
         except ValueError as error:
-            raise UserFault(str(error), where="--scorer") from None
-        return lambda task, answer: judge(replace(task, benchmark=name), answer)
-    return _lenient if lenient else judge
+            text = str(error)
+            hint = text[max(text.rfind("did you mean "), text.rfind("known are ")) :]
+            raise UserFault(f"unknown rule {scorer[:_LONGEST_NAME]!r}", where="--scorer", fix=hint) from None
+        return lambda task, answer: _by_rule(name, task, answer)
+    return (lambda task, answer: _lenient(judge, task, answer)) if lenient else judge
 
 
-def _lenient(task: Task, answer: str | None) -> Score:
-    from eval.benchmarks.catalogue import find_benchmark
-    from eval.benchmarks.scoring import verdict
+def _by_rule(name: str, task: Task, answer: str | None) -> Score:
+    if task.ground_truth is None:
+        raise ValueError("no right answer to score against")
+    return by_rule(name, task.ground_truth, answer, choices=task.choices, group=task.group)
 
-    benchmark = find_benchmark(task.benchmark)
-    if benchmark.scorer.lenient is None:
+
+def _lenient(judge: Judge, task: Task, answer: str | None) -> Score:
+    benchmark = judge.benchmark_of(task.benchmark)
+    if benchmark is None or benchmark.scorer.lenient is None:
         raise NoSuchRule(
             f"benchmark {task.benchmark!r} has no lenient rule", fix="name a rule with --scorer, or leave --lenient out"
         )
-    if task.ground_truth is None:
-        raise ValueError("no right answer to score against")
-    return verdict(benchmark, task.ground_truth, answer, choices=task.choices, group=task.group).lenient
+    return judge.verdict(task, answer).lenient
 
 
 def _score_again(record: Mapping[str, Any], score: Scorer, found: Replay) -> float | None:

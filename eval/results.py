@@ -13,10 +13,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from eval.benchmarks.spec import Benchmark
 from eval.config import TEST, UNSEEN, EvalConfig
 from eval.facts import Facts
 from eval.matrix import Matrix
 from eval.metrics import summarise
+from eval.own_figures import labels_of, lenient_of, own_figures
 from eval.statistics.bootstrap import interval
 from eval.statistics.groups import accuracy, by_group, groups, macro_average, macro_interval
 from eval.statistics.paired import compare, holm, paired_difference
@@ -40,6 +42,7 @@ def build_results(
     seconds: Mapping[str, float],
     versions: Mapping[str, str],
     labels: Labels | None = None,
+    skipped: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """All numbers.
 
@@ -48,14 +51,16 @@ def build_results(
         shared: ids of rows whose wording serves several families.
         training: ``grpo_steps`` and ``seconds`` of the training run, as far as known.
         seconds: wall seconds of each phase of the evaluation.
-        labels: groupings of the rows besides their family; each is measured for every arm.
+        labels: groupings of the rows besides those that the benchmark has; each is measured for every arm.
+        skipped: rows that could not be used, by reason.
     """
     by_arm: dict[tuple[str, str], list[Facts]] = defaultdict(list)
     for fact in sorted(facts, key=lambda fact: fact.key):  # so that the order of a journal's lines plays no part
         by_arm[fact.split, fact.arm].append(fact)
     main = {key: by_arm.get((TEST, key), []) for key in _keys(config)}
     labels = labels or {}
-    headline = _arms(config, by_arm, TEST, labels)
+    benchmark = config.definition_if_any()
+    headline = _arms(config, by_arm, TEST, labels, benchmark)
     errors = sum(not fact.valid for found in by_arm.values() for fact in found)
     done = sum(len(found) for found in by_arm.values())
     expected = sum(
@@ -63,7 +68,11 @@ def build_results(
     )
     after = headline.get("after") or {}
     results: dict[str, Any] = {
-        "benchmark": config.benchmark,
+        "benchmark": config.benchmark if benchmark is None else benchmark.name,
+        "title": config.benchmark if benchmark is None else benchmark.title,
+        "scorer": _rules(config, benchmark),
+        "skipped": dict(skipped or {}),
+        "average": {name: entry["average"] for name, entry in headline.items()},
         "seed": config.seed,
         "status": "complete" if errors == 0 and done == expected else "incomplete",
         "errors": errors,
@@ -79,7 +88,7 @@ def build_results(
         "copied_share_after": after.get("copied_share"),
         "families": _families(main),
         "shared_wordings": _shared(config, main, shared),
-        "unseen": _split(_arms(config, by_arm, UNSEEN, labels)) if rows.get(UNSEEN) else None,
+        "unseen": _split(_arms(config, by_arm, UNSEEN, labels, benchmark)) if rows.get(UNSEEN) else None,
         "matrix": None if matrix is None else {k: v for k, v in matrix.to_json().items() if k != "cells"},
         "grpo_steps": training.get("grpo_steps"),
         "seconds": {
@@ -104,23 +113,37 @@ def _keys(config: EvalConfig) -> list[str]:
     return [variant.key for variant in variants(config)]
 
 
+def _rules(config: EvalConfig, benchmark: Benchmark | None) -> dict[str, str | None]:
+    """Names of the rules by which answers are scored."""
+    if benchmark is None:
+        return {"official": config.benchmark, "lenient": None}
+    return {"official": benchmark.scorer.official, "lenient": benchmark.scorer.lenient}
+
+
 def _arms(
-    config: EvalConfig, by_arm: Mapping[tuple[str, str], list[Facts]], split: str, labels: Labels
+    config: EvalConfig,
+    by_arm: Mapping[tuple[str, str], list[Facts]],
+    split: str,
+    labels: Labels,
+    benchmark: Benchmark | None,
 ) -> dict[str, dict[str, Any]]:
     entries: dict[str, dict[str, Any]] = {}
     for variant in variants(config):
         found = by_arm.get((split, variant.key), [])
         summary = summarise(found, seed=config.seed, ks=config.pass_at if variant.temperature > 0 else (1,))
         if variant.headline:
-            entries[variant.arm] = _entry(summary.to_json(), found, config.seed, labels)
+            entries[variant.arm] = _entry(summary.to_json(), found, config.seed, labels, benchmark)
         else:
             label = "greedy" if variant.temperature == 0 else f"t{variant.temperature:g}"
             entries[variant.arm][label] = summary.accuracy
-            entries[variant.arm][f"{label}_detail"] = _entry(summary.to_json(), found, config.seed, labels)
+            detail = _entry(summary.to_json(), found, config.seed, labels, benchmark)
+            entries[variant.arm][f"{label}_detail"] = detail
     return entries
 
 
-def _entry(summary: dict[str, Any], facts: Sequence[Facts], seed: int, labels: Labels) -> dict[str, Any]:
+def _entry(
+    summary: dict[str, Any], facts: Sequence[Facts], seed: int, labels: Labels, benchmark: Benchmark | None
+) -> dict[str, Any]:
     pairs = {
         group: {"counts": counts, "entropy_bits": entropy_bits(counts)}
         for group, counts in pair_counts(fact for fact in facts if fact.valid).items()
@@ -128,6 +151,8 @@ def _entry(summary: dict[str, Any], facts: Sequence[Facts], seed: int, labels: L
     }
     return {
         **summary,
+        "lenient": lenient_of(facts, benchmark, seed=seed),
+        **own_figures(facts, benchmark),
         "families": by_group(facts, accuracy),
         "groups": {name: group.to_json() for name, group in groups(facts, seed=seed).items()},
         "groupings": {name: _grouping(name, facts, seed, labels) for name in _groupings(facts, labels)},
@@ -137,15 +162,15 @@ def _entry(summary: dict[str, Any], facts: Sequence[Facts], seed: int, labels: L
 
 
 def _groupings(facts: Sequence[Facts], labels: Labels) -> list[str]:
-    return sorted({name for fact in facts for name in labels.get(fact.row_id, ())})
+    return sorted({name for fact in facts for name in labels_of(fact, labels)})
 
 
 def _grouping(grouping: str, facts: Sequence[Facts], seed: int, labels: Labels) -> dict[str, Any]:
     """The groups of one grouping, with the macro average over them; rows without such a label are left out."""
-    own = [fact for fact in facts if grouping in labels.get(fact.row_id, ())]
+    own = [fact for fact in facts if grouping in labels_of(fact, labels)]
 
     def label(fact: Facts) -> str:
-        return labels[fact.row_id][grouping]
+        return labels_of(fact, labels)[grouping]
 
     found = groups(own, seed=seed, name=label)
     return {

@@ -1,105 +1,243 @@
-"""Rows of a benchmark as tasks.
+"""Rows of a split, read when they are asked for.
 
-The one idea: whether a row was drawn a moment ago or comes from a parquet file, an evaluation sees the same
-thing, and no two rows share an id.
+The one idea: every arm reads the rows anew, one at a time with its pictures, so that memory does not grow with their
+number. The first complete reading leaves behind what is small: ids in order, how many rows could not be used, and the
+rows themselves where all their pictures together are small. The first row is read at the start, so that a benchmark
+that cannot be had ends it before anything runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
+from itertools import chain, islice
+from sys import intern
 
-from eval.benchmarks.embedded.world import generate
-from eval.benchmarks.parquet import read_parquet
-from eval.benchmarks.row import Row
+from eval.benchmarks.tally import Tally
 from eval.config import TEST, UNSEEN, VALIDATION, EvalConfig
 from eval.phases import StartPhase
+from eval.row_sources import Entry, Source, source_of
 from eval.shard import Shard
-from experts.images import load_picture
 from orchestrator.task import Task
 from registry.errors import UserFault
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The tasks of one split."""
+_KEPT_BYTES = 32 << 20  # of pictures: rows that fit are read once for all arms
 
-    split: str
-    tasks: tuple[Task, ...]
+
+@dataclass(frozen=True)
+class _Known:
+    """What a complete reading left. ``entries``: ``None`` where they would take too much memory."""
+
+    ids: tuple[str, ...]
     shared: frozenset[str]
-    """Ids of rows whose wording serves several families, so that the words alone cannot decide."""
+    skipped: dict[str, int]
+    entries: tuple[Entry, ...] | None
+
+
+class Rows:
+    """The rows of one split, in order; iterating reads them."""
+
+    def __init__(
+        self,
+        split: str,
+        source: Source,
+        *,
+        wanted: int | None = None,
+        shard: Shard | None = None,
+        kept_bytes: int = _KEPT_BYTES,
+    ) -> None:
+        """``wanted``: at most so many, the first ones; of those, the shard's. ``kept_bytes``: rows whose pictures
+        take no more are kept after the first complete reading."""
+        self.split = split
+        self._kept_bytes = kept_bytes
+        self._source, self._wanted, self._shard = source, wanted, shard
+        self._known: _Known | None = None
+        self._begun: tuple[Tally, Iterator[Entry], list[Entry]] | None = None
+
+    def begin(self) -> None:
+        """Read the first row; the next reading goes on from there.
+
+        Raises UserFault where the rows cannot be had, or there is none."""
+        tally = Tally(self.split)
+        entries = self._open(tally)
+        first = list(islice(entries, 1))
+        if not first and self._shard is None:
+            raise UserFault(f"the split {self.split!r} holds no rows", where=self._source.place)
+        self._begun = (tally, entries, first)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Raises UserFault: a row cannot be used and that ends the reading, or an id is used twice."""
+        if self._known is not None and self._known.entries is not None:
+            yield from self._known.entries
+            return
+        if self._begun is None:
+            tally = Tally(self.split)
+            self._begun = (tally, self._open(tally), [])
+        tally, rest, first = self._begun
+        self._begun = None
+        ids: list[str] = []
+        shared: set[str] = set()
+        kept: list[Entry] | None = []
+        size = 0
+        for entry in chain(first, rest):
+            row_id = intern(entry.task.row_id)
+            ids.append(row_id)
+            if entry.shared:
+                shared.add(row_id)
+            size += sum(len(picture.png) for picture in entry.task.pictures)
+            if kept is not None and size <= self._kept_bytes:
+                kept.append(entry)
+            else:
+                kept = None
+            yield entry
+        skipped = {reason: count for reason, count in tally.reasons.most_common()}
+        self._known = _Known(tuple(ids), frozenset(shared), skipped, None if kept is None else tuple(kept))
+
+    @property
+    def read_through(self) -> bool:
+        """Whether the rows have been read to the end once, so that what follows costs nothing."""
+        return self._known is not None
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Ids in order."""
+        return self._knowledge().ids
+
+    @property
+    def shared(self) -> frozenset[str]:
+        """Ids of rows whose wording serves several families, so that the words alone cannot decide."""
+        return self._knowledge().shared
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Rows that could not be used, by reason, most frequent first."""
+        return self._knowledge().skipped
+
+    @property
+    def tasks(self) -> Tasks:
+        """The rows as tasks alone."""
+        return Tasks(self)
+
+    def expected(self) -> int | None:
+        """How many rows there are, without reading them: exact where they are drawn or were read, else an estimate;
+        ``None``: not known."""
+        if self._known is not None:
+            return len(self._known.ids)
+        most = self._source.most()
+        bounds = [bound for bound in (most, self._wanted) if bound is not None]
+        if not bounds:
+            return None
+        count, shard = min(bounds), self._shard
+        return count if shard is None else max(0, -(-(count - shard.index + 1) // shard.count))
+
+    def find(self, row_ids: Collection[str]) -> Iterator[Task]:
+        """The tasks of these rows; reading ends with the last of them."""
+        missing = set(row_ids)
+        if self._known is not None:
+            missing &= set(self._known.ids)
+        if not missing:
+            return
+        for entry in self:
+            if entry.task.row_id in missing:
+                missing.discard(entry.task.row_id)
+                yield entry.task
+                if not missing:
+                    return
+
+    def _knowledge(self) -> _Known:
+        if self._known is None:
+            for _ in self:
+                pass
+        assert self._known is not None
+        return self._known
+
+    def _open(self, tally: Tally) -> Iterator[Entry]:
+        entries = islice(self._checked(self._source.read(tally)), self._wanted)
+        return entries if self._shard is None else self._shard.take(entries)
+
+    def _checked(self, entries: Iterator[Entry]) -> Iterator[Entry]:
+        """Raises UserFault for an id that comes again. Eight bytes of each are kept."""
+        seen: set[int] = set()
+        try:
+            for entry in entries:
+                key = int.from_bytes(hashlib.blake2b(entry.task.row_id.encode(), digest_size=8).digest())
+                if key in seen:
+                    raise UserFault(
+                        f"two rows have the id {entry.task.row_id!r}",
+                        where=self._source.place,
+                        fix="give each row an id",
+                    )
+                seen.add(key)
+                yield entry
+        except UserFault as fault:  # readers name the options of `maestro benchmarks`; here they are keys
+            for option, key in (("--data-root", "data.root"), ("--text-only", "data.text_only=true")):
+                fault.fix = fault.fix and fault.fix.replace(option, key)
+            raise
+
+
+class Tasks:
+    """A view of rows as tasks: iterating reads the rows, the length is known after one reading."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Task]:
+        return (entry.task for entry in self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows.ids)
 
 
 def load_splits(
     config: EvalConfig, limit: int | None, start_phase: StartPhase, shard: Shard | None = None
 ) -> list[Rows]:
     """The splits that an evaluation needs: test, unseen wordings if asked for, validation if pairs are chosen. A
-    shard has all validation rows and its own part of the others."""
+    shard has all validation rows and its own part of the others. Of each the first row is read.
+
+    Raises:
+        UserFault: an unknown benchmark, data that cannot be had, a split without rows.
+    """
     unseen = [UNSEEN] if config.rows.test_unseen else []
-    names = [TEST, *unseen, *([VALIDATION] if config.needs_matrix else [])]
+    names = [TEST, *unseen, *([VALIDATION] if config.needs_validation else [])]
     advance = start_phase("rows", len(names))
     splits = []
     for name in names:
-        splits.append(load_rows(config, name, limit, shard if name != VALIDATION else None))
+        rows = load_rows(config, name, limit, shard if name != VALIDATION else None)
+        rows.begin()
+        splits.append(rows)
         advance()
     return splits
 
 
 def load_rows(config: EvalConfig, split: str, limit: int | None = None, shard: Shard | None = None) -> Rows:
     """The rows of a split, at most ``limit`` (the first ones: a larger limit later adds to them); of those, the
-    shard's.
+    shard's. Nothing is read yet.
 
     Raises:
-        UserFault: the benchmark has no generator and no file is given, a file is broken, or an id is used
-            twice.
+        UserFault: an unknown benchmark, or a split without rows.
     """
-    wanted = getattr(config.rows, split)
-    wanted = wanted if limit is None else min(wanted, limit)
-    file: Path | None = getattr(config.parquet, split)
-    rows = islice(_rows(config, split, wanted, file), wanted)
-    found = list(rows if shard is None else shard.take(rows))
-    tasks = tuple(task_of(row, row_id=f"{split}/{row.id}" if file else row.id) for row in found)
-    if not tasks and shard is None:
-        raise UserFault(f"the split {split!r} holds no rows", where=None if file is None else str(file))
-    _check_ids(tasks, file)
-    shared = {task.row_id for task, row in zip(tasks, found, strict=True) if row.extra.get("shared")}
-    return Rows(split, tasks, frozenset(shared))
-
-
-def task_of(row: Row, *, row_id: str | None = None) -> Task:
-    """A row as a task; its pictures are normalised here. Raises ImageFault naming the row."""
-    return Task(
-        row_id=row.id if row_id is None else row_id,
-        benchmark=row.benchmark,
-        group=row.group,
-        question=row.question,
-        pictures=tuple(load_picture(data, where=f"row {row.id}") for data in row.pictures),
-        ground_truth=tuple(row.extra["answers"]) if "answers" in row.extra else row.answer,
-        choices=row.choices,
-    )
-
-
-def _rows(config: EvalConfig, split: str, wanted: int, file: Path | None) -> Iterator[Row]:
-    if file is not None:
-        return read_parquet(file)
-    if config.benchmark != "embedded":
-        raise UserFault(
-            f"benchmark {config.benchmark!r} has no generator",
-            where=f"rows.{split}",
-            fix=f"give a file: parquet.{split}=PATH",
-        )
-    return generate(split, wanted, config.seed)
-
-
-def _check_ids(tasks: Iterable[Task], file: Path | None) -> None:
-    seen: set[str] = set()
-    for task in tasks:
-        if task.row_id in seen:
+    benchmark = config.definition()
+    wanted: int | None = getattr(config.rows, split)
+    if split == VALIDATION and not wanted:
+        wanted = None  # all of `parquet.validation`; a source without such a file says so
+    if benchmark is not None and benchmark.generator is not None and getattr(config.parquet, split) is None:
+        if split == VALIDATION and wanted is None:
             raise UserFault(
-                f"two rows have the id {task.row_id!r}",
-                where=None if file is None else str(file),
-                fix="give each row an id",
+                "an arm chooses its pairs on validation rows, and rows.validation says there are none",
+                where="rows.validation",
+                fix="give a number, for example rows.validation=120",
             )
-        seen.add(task.row_id)
+        wanted = benchmark.rows if wanted is None else wanted
+    bounds = [bound for bound in (wanted, limit) if bound is not None]
+    return Rows(split, source_of(config, benchmark, split), wanted=min(bounds, default=None), shard=shard)
+
+
+def skipped(splits: Sequence[Rows]) -> dict[str, int]:
+    """Rows of the test splits that could not be used, by reason."""
+    found: dict[str, int] = {}
+    for rows in splits:
+        for reason, count in rows.skipped.items() if rows.split != VALIDATION else ():
+            found[reason] = found.get(reason, 0) + count
+    return found

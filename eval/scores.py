@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from eval.facts import Facts
 
@@ -17,23 +18,23 @@ FILE = "scores.jsonl"
 
 
 def scores_text(facts: Iterable[Facts]) -> str:
-    """Lines sorted by arm, row and sample. ``value`` is null for an error; ``answer`` is the answer as the rule
-    read it, in the form in which votes are counted."""
-    lines = (
-        json.dumps(
-            {
-                "arm": fact.arm,
-                "row": fact.row_id,
-                "sample": fact.sample,
-                "split": fact.split,
-                "group": fact.group,
-                "value": fact.value,
-                "answer": fact.vote,
-            }
-        )
-        for fact in sorted(facts, key=lambda fact: fact.key)
-    )
-    return "".join(line + "\n" for line in lines)
+    """Lines sorted by arm, row and sample. ``value`` is null for an error; ``lenient`` is there only where the lenient
+    rule's value is another one; ``answer`` is the answer as the rule read it, in the form in which votes are counted.
+    """
+    return "".join(json.dumps(_record(fact)) + "\n" for fact in sorted(facts, key=lambda fact: fact.key))
+
+
+def _record(fact: Facts) -> dict[str, Any]:
+    return {
+        "arm": fact.arm,
+        "row": fact.row_id,
+        "sample": fact.sample,
+        "split": fact.split,
+        "group": fact.group,
+        "value": fact.value,
+        **({} if fact.lenient == fact.value else {"lenient": fact.lenient}),
+        "answer": fact.vote,
+    }
 
 
 def write_scores(facts: Iterable[Facts], path: Path) -> Path:

@@ -42,7 +42,8 @@ _SENTENCES = {
 
 @dataclass(frozen=True)
 class End:
-    """How a delegation ended: the answer where the outcome is OK, the full story where it is not."""
+    """How a delegation ended: the answer where the outcome is OK; where it is not, the full story in `error`, and in
+    `text` what the policy is shown, if it is not the usual sentence."""
 
     outcome: Outcome
     text: str = ""
@@ -97,7 +98,7 @@ class Work:
         expert = self._caller.expert.name
         return Delegation(
             outcome=end.outcome,
-            text=end.text if end.outcome is Outcome.OK else _SENTENCES[end.outcome].format(expert=expert),
+            text=end.text if end.outcome is Outcome.OK else end.text or _SENTENCES[end.outcome].format(expert=expert),
             expert=expert,
             skill=self._skill.name,
             subskill=self._route.subskill.name if self._route else None,
@@ -115,7 +116,7 @@ class Work:
         """A procedure's question to the expert."""
         return await self._caller.ask(prompt, system, pictures, self._ledger)
 
-    async def use(self, tool: str, picture: Picture, args: dict[str, str]) -> ToolResult:
+    async def use(self, tool: str, picture: Picture | None, args: dict[str, str]) -> ToolResult:
         """A procedure's use of a tool."""
         return await self._tools.use(tool, picture, args, self._ledger)
 
@@ -155,7 +156,7 @@ class Work:
             text = await run_procedure(self._skill.name, subskill, self._question, self._pictures, self)
             check_size(text.encode("utf-8", "replace"), limit)
         except ExpertFailure as failure:
-            return End(failure.outcome, error=failure.message, notes=tuple(self._ledger.notes))
+            return End(failure.outcome, failure.shown or "", failure.message, tuple(self._ledger.notes))
         if not text:
             return End(Outcome.EMPTY_REPLY, error="no text in the reply", notes=tuple(self._ledger.notes))
         return End(Outcome.OK, text, notes=tuple(self._ledger.notes), whole=self._whole)

@@ -81,14 +81,18 @@ class ExpertReply:
 
 
 class ExpertFailure(Exception):
-    """A call that gave no reply. Raised by backends, turned into a `Delegation` by the pool."""
+    """A call that gave no reply. Raised by backends, turned into a `Delegation` by the pool. shown: a sentence for the
+    policy in place of the usual one for this outcome."""
 
-    def __init__(self, outcome: Outcome, message: str, *, attempts: int = 1, usage: Usage | None = None) -> None:
+    def __init__(
+        self, outcome: Outcome, message: str, *, attempts: int = 1, usage: Usage | None = None, shown: str | None = None
+    ) -> None:
         super().__init__(message)
         self.outcome = outcome
         self.message = message
         self.attempts = attempts
         self.usage = usage or Usage()
+        self.shown = shown
 
 
 @dataclass(frozen=True)

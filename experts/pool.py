@@ -8,6 +8,7 @@ time, tokens and money.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import Sequence
@@ -23,11 +24,17 @@ from experts.delegating import End, Work
 from experts.endpoints import with_endpoints
 from experts.images import Picture
 from experts.outcome import Delegation, Outcome
+from experts.pool_report import report_lines
 from experts.request import Backend
 from experts.tools.toolbox import Toolbox
 from experts.workers import Workers
 from registry.errors import UnknownName
 from registry.registry import Registry
+from registry.schema import Expert, Skill
+
+_LONG_ENOUGH_S = 60.0  # for a delegation, where neither the caller nor the registry says
+# The clock rings a little before the deadline: what it ends has to be taken down while other calls are running.
+_EARLY_S, _EARLY_SHARE = 0.04, 0.05
 
 _LOG = logging.getLogger("maestro.experts")
 
@@ -36,7 +43,8 @@ class ExpertPool:
     """All experts and tools of a registry.
 
     cache_dir: where results of deterministic calls are kept between runs; memory alone without it.
-    default_deadline_s: seconds for one delegation, routing, tools and retries included.
+    default_deadline_s: seconds for one delegation, routing, tools and retries included; without it the longer of the
+    expert's and the skill's `deadline_s`, and 60 s where the registry says nothing.
     reasoning_tail_chars: how much of a reasoning expert's thoughts stands in for an answer it left empty.
     backends: experts' names to backends that take the place of those in the registry.
     endpoints: a file that says where the servers are (see `experts.endpoints`). `registry` stays as it was
@@ -48,7 +56,7 @@ class ExpertPool:
         registry: Registry,
         *,
         cache_dir: Path | None = None,
-        default_deadline_s: float = 60.0,
+        default_deadline_s: float | None = None,
         reasoning_tail_chars: int = 0,
         backends: dict[str, Backend] | None = None,
         endpoints: Path | None = None,
@@ -90,11 +98,13 @@ class ExpertPool:
         if holds_image_data(question):
             sentence = "The question holds image data; the picture goes along by itself."
             return _invalid(chosen.name, level_1.name, "image data pasted into the question", sentence)
-        limit, whose = deadlines.nearest(self._default_deadline_s if deadline_s is None else deadline_s)
+        if deadline_s is None:
+            deadline_s = self._default_deadline_s or _allowed_s(chosen, level_1)
+        limit, whose = deadlines.nearest(deadline_s)
         work = Work(self._callers[chosen.name], self._tools, self._cache, level_1, question, tuple(pictures))
         if limit <= 0:
             return work.report(End(Outcome.DEADLINE, error=f"the {whose}'s time was used up before"), 0.0)
-        timer = asyncio.timeout(limit)
+        timer = asyncio.timeout(limit - min(_EARLY_S, _EARLY_SHARE * limit))
         try:
             async with timer:
                 end = await work.carry_out(limit)
@@ -111,20 +121,30 @@ class ExpertPool:
         deadline, `seconds` from now. The nearest end counts; what it cuts off is an outcome `deadline`."""
         return deadlines.within(seconds, of)
 
-    def status(self) -> dict[str, dict[str, Any]]:
-        """How each expert does, as plain data by name: `backend`, `replicas` (url, weight, state, in_flight,
-        requests, failures, ...), `queued`, `in_flight`, `calls`, `outcomes`, `latency_s`, `tokens`, `cost`;
-        counted since the pool was made."""
-        return {name: caller.status() for name, caller in self._callers.items()}
+    def status(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """How each of the `experts` and `tools` does, as plain data by name: `backend`, `replicas` (url, weight,
+        state, in_flight, requests, failures, ...), `queued`, `in_flight`, `calls`, `outcomes`, `latency_s`, `tokens`,
+        `cost`; counted since the pool was made."""
+        experts = {name: caller.status() for name, caller in self._callers.items()}
+        return {"experts": experts, "tools": self._tools.status()}
 
     async def prepare(self) -> None:
-        """Load all embedded experts and tools now instead of on their first call. Raises UserFault."""
+        """Load all embedded experts and tools now instead of on their first call. Raises UserFault.
+
+        The first time in a process, what is loaded by then is also taken out of later garbage collections, each of
+        which would stop all calls for as long as it takes to look at it (50 ms and more)."""
         for caller in self._callers.values():
             await caller.prepare()
         await self._tools.prepare()
+        if not gc.get_freeze_count():
+            gc.collect()
+            gc.freeze()
 
     async def aclose(self) -> None:
-        """Close connections, threads and the cache folder."""
+        """Close connections, threads and the cache folder. Logs a line for each expert and tool that was called,
+        a warning where many calls gave no answer (see `experts.pool_report`)."""
+        for level, line in report_lines(self.status()):
+            _LOG.log(level, line)
         for caller in self._callers.values():
             await caller.aclose()
         await self._tools.aclose()
@@ -136,6 +156,11 @@ class ExpertPool:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+def _allowed_s(expert: Expert, skill: Skill) -> float:
+    """Seconds for a delegation as the registry has it: each of the two knows only its own half of the work."""
+    return max(expert.deadline_s or 0.0, skill.deadline_s or 0.0) or _LONG_ENOUGH_S
 
 
 def _invalid(expert: str, skill: str, error: str, sentence: str) -> Delegation:

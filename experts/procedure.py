@@ -25,7 +25,7 @@ class Calls(Protocol):
 
     async def ask(self, prompt: str, system: str | None, pictures: Sequence[Picture]) -> ExpertReply: ...
 
-    async def use(self, tool: str, picture: Picture, args: dict[str, str]) -> ToolResult: ...
+    async def use(self, tool: str, picture: Picture | None, args: dict[str, str]) -> ToolResult: ...
 
     def missed(self, failure: ExpertFailure) -> None:
         """Told of an optional tool that failed; the procedure goes on without it."""
@@ -114,9 +114,7 @@ class _Run:
         seen = self._seen(step)
         try:
             with self._named(place):
-                if not seen:
-                    raise ExpertFailure(Outcome.REFUSED, f"the tool {step.tool!r} needs a picture; there is none")
-                result = await self._calls.use(step.tool, seen[0], args)
+                result = await self._calls.use(step.tool, seen[0] if seen else None, args)
         except ExpertFailure as failure:
             if not step.optional:
                 raise

@@ -17,6 +17,13 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_abandoned: set[threading.Thread] = set()  # of all workers of the process: threads inside calls that were given up
+
+
+def calls_given_up() -> int:
+    """How many calls that were given up still run. Native code in such a thread aborts the process while the
+    interpreter shuts down, so who ends a process looks here first and leaves without shutting down (`os._exit`)."""
+    return sum(thread.is_alive() for thread in tuple(_abandoned))
 
 
 class NoWorker(Exception):
@@ -28,6 +35,7 @@ class _Job:
         self.call = call
         self.future: Future[Any] = Future()
         self.abandoned = False
+        self.thread: threading.Thread | None = None
 
 
 class Workers:
@@ -84,6 +92,8 @@ class Workers:
             if job.future.cancel() or job.future.done():
                 return
             job.abandoned = True
+            if job.thread is not None:
+                _abandoned.add(job.thread)
             self._lost += 1
             self._outstanding -= 1
             self._alive -= 1
@@ -95,10 +105,12 @@ class Workers:
             job = self._jobs.get()
             if job is None:
                 return
+            job.thread = threading.current_thread()
             self._carry_out(job)
             with self._lock:
                 if job.abandoned:
                     self._lost -= 1
+                    _abandoned.discard(job.thread)
                     return
                 self._outstanding -= 1
 

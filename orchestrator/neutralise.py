@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from registry.markers import CHAT_NAMES, INSTRUCTION_NAMES
+from registry.markers import CHAT_NAMES, INSTRUCTION_NAMES, PROTOCOL_NAMES
 
-_NAMES = f"think|search|information|answer|{CHAT_NAMES}"
+_NAMES = f"{PROTOCOL_NAMES}|{CHAT_NAMES}"
 # Zero-width characters and spaces inside a bracket do not make a tag harmless once a tokenizer drops them.
 _GAP = "[\\s\u00ad\u200b-\u200f\u2060\ufeff]{0,8}"
 _TAG = re.compile(rf"<{_GAP}/?{_GAP}(?:{_NAMES})(?![\w])[^<>]{{0,64}}>?", re.IGNORECASE)

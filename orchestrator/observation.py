@@ -7,7 +7,7 @@ The one idea: an observation keeps two views apart. `text` is what came back, fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -71,10 +71,18 @@ class Observation:
 
 
 def from_delegation(
-    delegation: Delegation, tokenizer: Tokenizer | None, *, max_tokens: int, side: Side = "head"
+    delegation: Delegation,
+    tokenizer: Tokenizer | None,
+    *,
+    max_tokens: int,
+    side: Side = "head",
+    frame: Callable[[str], str] = str,
 ) -> Observation:
-    """The observation of a delegation, whatever its outcome; at most `max_tokens` tokens are shown."""
-    shown, ids, n_tokens, truncated = _render(delegation.text, tokenizer, max_tokens, side)
+    """The observation of a delegation, whatever its outcome; at most `max_tokens` tokens are shown.
+
+    frame: puts the information block into a turn of its own (inside `max_tokens`); as it is, it stands inline.
+    """
+    shown, ids, n_tokens, truncated = _render(delegation.text, tokenizer, max_tokens, side, frame)
     return Observation(
         text=cap_bytes(delegation.text, MAX_TRACE_BYTES, side),
         token_ids=ids,
@@ -95,10 +103,12 @@ def from_delegation(
     )
 
 
-def from_malformed(action: Malformed, tokenizer: Tokenizer | None, *, max_tokens: int) -> Observation:
+def from_malformed(
+    action: Malformed, tokenizer: Tokenizer | None, *, max_tokens: int, frame: Callable[[str], str] = str
+) -> Observation:
     """The observation of a malformed turn: what was wrong, and the nearest names where a name was."""
     text = f"Invalid action: {action.detail}"
-    shown, ids, n_tokens, truncated = _render(text, tokenizer, max_tokens, "head")
+    shown, ids, n_tokens, truncated = _render(text, tokenizer, max_tokens, "head", frame)
     return Observation(
         text=text,
         token_ids=ids,
@@ -126,14 +136,18 @@ def check_room(max_observation_tokens: int, tokenizer: Tokenizer | None) -> None
 
 
 def _render(
-    text: str, tokenizer: Tokenizer | None, max_tokens: int, side: Side
+    text: str, tokenizer: Tokenizer | None, max_tokens: int, side: Side, frame: Callable[[str], str]
 ) -> tuple[str, tuple[int, ...] | None, int, bool]:
     """shown, ids, number of tokens, truncated. Shown is empty where not even an empty block fits."""
+
+    def wrap(part: str) -> str:
+        return frame(render_information(part))
+
     harmless = neutralise(cap_bytes(text, max(4096, 64 * max_tokens), side))
-    part = truncate(harmless, max_tokens, tokenizer, side=side, wrap=render_information)
+    part = truncate(harmless, max_tokens, tokenizer, side=side, wrap=wrap)
     if part is None:
         return "", None if tokenizer is None else (), 0, True
-    shown = render_information(part)
+    shown = wrap(part)
     ids = None if tokenizer is None else tuple(tokenizer.encode(shown))
     n_tokens = count_tokens(shown, tokenizer) if ids is None else len(ids)
     return shown, ids, n_tokens, part != harmless or len(harmless) < len(text)

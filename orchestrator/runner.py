@@ -11,8 +11,10 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, Protocol, TypeVar
 
+from experts.clients import deadlines
 from experts.images import Picture
 from experts.outcome import Delegation, Outcome
 from orchestrator.action import Malformed, Search
@@ -24,6 +26,7 @@ from orchestrator.seeds import episode_seed, turn_seed
 from orchestrator.task import Task
 from orchestrator.tokens import Side, Tokenizer
 from orchestrator.trajectory import Trajectory, from_episode
+from orchestrator.turn_frame import TurnFrame
 from registry.registry import Registry
 
 Reply = TypeVar("Reply")
@@ -139,8 +142,10 @@ async def run_episode(
     run.episode = Episode(task.row_id, None, budget, task=task)
     clock = asyncio.timeout(episode_deadline_s)
     try:
-        async with clock:
-            await run.drive(task, budget, own_seed)
+        # Told to the pool as well, a call that the end cuts off comes back with what is known of it.
+        with deadlines.within(episode_deadline_s, "episode"):
+            async with clock:
+                await run.drive(task, budget, own_seed)
     except TimeoutError as error:
         if clock.expired():
             run.end(StopReason.DEADLINE, f"the episode took longer than {episode_deadline_s:g} s")
@@ -223,12 +228,20 @@ class _Run:
     async def _observation(
         self, action: Search | Malformed, task: Task, tokenizer: Tokenizer | None
     ) -> Observation:
-        room = self.episode.observation_room
+        room, frame = self.episode.observation_room, self._frame()
         if isinstance(action, Malformed):
-            return from_malformed(action, tokenizer, max_tokens=room)
+            return from_malformed(action, tokenizer, max_tokens=room, frame=frame)
         self.border = f"expert call {action.expert}@@{action.skill}"
         delegation = await self._delegate(action, task)
-        return from_delegation(delegation, tokenizer, max_tokens=room, side=self.side)
+        return from_delegation(delegation, tokenizer, max_tokens=room, side=self.side, frame=frame)
+
+    def _frame(self) -> Callable[[str], str]:
+        """What puts the next observation into a chat turn of its own, where the policy was trained so."""
+        frame: TurnFrame | None = getattr(self.policy, "frame", None)
+        if frame is None:
+            return str
+        turn = self.episode.turns[-1]
+        return partial(frame.around, turn=turn.text + turn.closing)
 
     async def _delegate(self, call: Search, task: Task) -> Delegation:
         limit = self.turn_deadline_s

@@ -1,8 +1,9 @@
-"""Names that act in chat templates or as media placeholders of common models, when they stand in brackets.
+"""Names that act in the protocol, in chat templates or as media placeholders of common models, in brackets.
 
 One list for all borders: what the policy reads, what an expert reads, what a registry may say.
 """
 
+PROTOCOL_NAMES = "think|search|information|answer"
 CHAT_NAMES = (
     "tool_call|tool_response|image|img|video|audio|"
     "image_pad|video_pad|audio_pad|vision_start|vision_end|vision_pad|img_context|image_soft_token|"

@@ -17,13 +17,14 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from registry.frozen import freeze
+from registry.markers import CHAT_NAMES, INSTRUCTION_NAMES, PROTOCOL_NAMES
 from registry.names import name_fault, normalise
 from registry.scalars import Plain, lossless
 
 _TARGET = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*)?|[A-Za-z_][\w.-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONTROL_TEXT = re.compile(
-    r"</?\s*(think|search|information|answer|image|video)\b[^>]*>|<\|[^|<>]*\|>", re.IGNORECASE
+    rf"</?\s*(?:{PROTOCOL_NAMES}|{CHAT_NAMES})\b[^>]*>|<\|[^|<>]*\|>|\[/?(?:{INSTRUCTION_NAMES})\]", re.IGNORECASE
 )
 
 _LAUNCHERS_OPTIONS = (
@@ -216,7 +217,7 @@ class Expert(Part):
     """A frozen model or program that answers questions about images.
 
     `revision` and `deterministic` govern caching: only deterministic experts' replies are kept, per
-    revision.
+    revision. deadline_s: seconds for a whole delegation to it, all its calls included, where nobody says otherwise.
     """
 
     name: Name
@@ -230,6 +231,7 @@ class Expert(Part):
     serving: Serving = Field(default=Serving(), exclude_if=lambda value: value == Serving())
     revision: Text = "1"
     deterministic: bool = False
+    deadline_s: MaybeNumber = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Resize(Part):
@@ -349,7 +351,8 @@ class Skill(Part):
     """A Level-1 skill: what the policy names. `routing` says how the subskill is chosen.
 
     `keyword`: by the question's words; `classify`: the expert is asked; `auto`: keywords first, then the
-    expert. In doubt the `default` subskill is taken (when not given: the first).
+    expert. In doubt the `default` subskill is taken (when not given: the first). deadline_s: seconds for a whole
+    delegation under it, where nobody says otherwise.
     """
 
     name: Name
@@ -358,6 +361,7 @@ class Skill(Part):
     routing: Literal["auto", "keyword", "classify"] = "auto"
     default: MaybeText = None
     subskills: tuple[Subskill, ...] = Field(min_length=1)
+    deadline_s: MaybeNumber = Field(default=None, exclude_if=lambda value: value is None)
 
     def default_subskill(self) -> Subskill:
         """The subskill taken in doubt."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from rewards import verl_adapter
 from rewards.benchmarks import benchmarks, score
 from rewards.reward import Reward, reward
+from rewards.rule import RewardRule
 from rewards.score import Score
 
-__all__ = ["Reward", "Score", "benchmarks", "reward", "score", "verl_adapter"]
+__all__ = ["Reward", "RewardRule", "Score", "benchmarks", "reward", "score", "verl_adapter"]

@@ -90,7 +90,7 @@ _RULES: dict[str, Rule] = {
 }
 _ALIASES = {
     "v*": "vstar", "vstarbench": "vstar", "hrbench4k": "hrbench", "hrbench8k": "hrbench",
-    "msearth": "msearthmcq",
+    "msearth": "msearthmcq", "zwzrlvqa": "mathematics", "zwz": "mathematics",
     "chartqarelaxed": "chartqa", "geo3k": "geometry3k", "mathv": "mathvision", "exactmatch": "exact",
     "multiplechoice": "choice", "mcq": "choice", "numeric": "number", "relaxedaccuracy": "relaxed",
     "year": "integer", "count": "integer",

@@ -16,20 +16,25 @@ _TAG = re.compile(r"<(/?)(think|search|information|answer)>")
 _WORD = re.compile(r"\w")
 
 
-def format_reward(turns: Sequence[Turn]) -> tuple[float, str]:
-    """(0.0 or -1.0, why). Faults are looked for in the order answer, calls, tags; the first is told."""
+def format_reward(turns: Sequence[Turn], min_calls: int = 1) -> tuple[float, str]:
+    """(0.0 or -1.0, why). Faults are looked for in the order answer, calls, tags; the first is told.
+
+    min_calls: well-formed calls that an episode must hold.
+    """
     given = answers(turn.text for turn in turns)
     if len(given) != 1:
         return -1.0, f"{len(given) or 'no'} answer{'' if len(given) == 1 else 's'} instead of exactly one"
     if not turns or turns[-1].action != "answer":
         return -1.0, "the episode does not end with its answer"
-    if not any(well_formed_call(turn) for turn in turns):
-        return -1.0, "no well-formed call of a known expert and skill with a real input"
+    calls = sum(well_formed_call(turn) for turn in turns)
+    if calls < min_calls:
+        found = f"{calls} of {min_calls} well-formed calls" if calls else "no well-formed call"
+        return -1.0, f"{found} of a known expert and skill with a real input"
     for number, turn in enumerate(turns, 1):
         fault = tag_fault(turn.text)
         if fault:
             return -1.0, f"turn {number}: {fault}"
-    return 0.0, "one answer, a well-formed call, balanced tags"
+    return 0.0, f"one answer, {'a well-formed call, ' if calls else ''}balanced tags"
 
 
 def well_formed_call(turn: Turn) -> bool:

@@ -1,4 +1,5 @@
-"""The reward of one episode: R = r_ans + r_fmt, out of its trajectory record alone.
+"""The reward of one episode: R = r_ans + r_fmt (or what a `RewardRule` makes of them), out of its trajectory record
+alone.
 
 r_ans is 0 or 1 by the benchmark's rule, r_fmt is 0 or -1. An episode that failed for infrastructure's sake
 (an expert was down, a deadline passed) has no reward: it is not a wrong answer, and must stay out of means
@@ -14,6 +15,7 @@ from typing import Any
 from rewards.benchmarks import score
 from rewards.format import format_reward, well_formed_call
 from rewards.read_answer import answers
+from rewards.rule import PAPER, RewardRule
 from rewards.turns import Turn, policy_turns
 
 _INFRASTRUCTURE_STOP = "infrastructure"
@@ -21,7 +23,7 @@ _INFRASTRUCTURE_STOP = "infrastructure"
 
 @dataclass(frozen=True)
 class Reward:
-    """`total` = `answer` + `format`; `answer` and `total` are None where `valid` is False.
+    """`total` = `answer` + `format` by the paper's rule; `answer` and `total` are None where `valid` is False.
 
     `format` is always the form of what was written; in an invalid episode it says nothing about the policy.
 
@@ -37,10 +39,12 @@ class Reward:
     counts: dict[str, int] = field(default_factory=dict)
     prediction: str | None = None
     """The answer as the policy gave it, None when it gave none."""
+    penalty: float = 0.0
+    """What calls and cost took off, 0 by the paper's rule."""
 
 
-def reward(trajectory: Mapping[str, Any]) -> Reward:
-    """The reward of one trajectory record.
+def reward(trajectory: Mapping[str, Any], rule: RewardRule = PAPER) -> Reward:
+    """The reward of one trajectory record; every part is measured, `rule` says how they add up.
 
     Raises ValueError when the record is broken, has no gold answer, or names an unknown benchmark.
     """
@@ -49,21 +53,24 @@ def reward(trajectory: Mapping[str, Any]) -> Reward:
     prediction = given[-1] if given else None
     counts = _counts(trajectory, turns, len(given))
     failure = _failure(trajectory)
-    form, why = format_reward(turns)
+    form, why = format_reward(turns, rule.min_calls)
     if failure is not None:
         return Reward(None, form, None, False, f"no reward: {failure}", counts, prediction)
     gold = _gold(trajectory)
     answer = score(
         _field(trajectory, "benchmark"), gold, prediction, trajectory.get("choices"), trajectory.get("group")
     )
+    penalty = rule.penalty(answer.value, counts["calls"], _cost(trajectory))
+    taken_off = f"; calls and cost take off {penalty:g}" if penalty else ""
     return Reward(
         answer=answer.value,
         format=form,
-        total=answer.value + form,
+        total=rule.total(answer.value, form, penalty),
         valid=True,
-        explanation=f"answer {answer.value:g} ({answer.explanation}); format {form:g} ({why})",
+        explanation=f"answer {answer.value:g} ({answer.explanation}); format {form:g} ({why}){taken_off}",
         counts=counts,
         prediction=prediction,
+        penalty=penalty,
     )
 
 
@@ -76,6 +83,14 @@ def _failure(trajectory: Mapping[str, Any]) -> str | None:
     if valid and stop != _INFRASTRUCTURE_STOP:
         return None
     return f"stopped by {stop}" + (f": {trajectory['error']}" if trajectory.get("error") else "")
+
+
+def _cost(trajectory: Mapping[str, Any]) -> float:
+    """Money of the episode's calls, in the currency of the registry's prices; 0 where the record holds none."""
+    usage = trajectory.get("usage")
+    experts = usage.get("experts") if isinstance(usage, Mapping) else None
+    cost = experts.get("cost") if isinstance(experts, Mapping) else None
+    return float(cost) if isinstance(cost, int | float) and 0 <= cost < float("inf") else 0.0
 
 
 def _counts(trajectory: Mapping[str, Any], turns: Sequence[Turn], given: int) -> dict[str, int]:

@@ -32,6 +32,7 @@ class RewardRecord(TypedDict):
     malformed: int
     answers: int
     forged_observation: int
+    penalty: float
     explanation: str
 
 
@@ -47,6 +48,7 @@ def record(result: Reward) -> RewardRecord:
         malformed=result.counts.get("malformed", 0),
         answers=result.counts.get("answers", 0),
         forged_observation=result.counts.get("forged_observation", 0),
+        penalty=result.penalty,
         explanation=result.explanation,
     )
 

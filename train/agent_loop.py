@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,16 @@ from orchestrator.runner import run_episode
 from orchestrator.seeds import derive_seed
 from orchestrator.task import Task
 from orchestrator.trajectory import Trajectory, from_episode
+from orchestrator.turn_frame import frame_of
 from registry.errors import UserFault
 from registry.prompt import system_prompt
 from registry.registry import Registry
-from rewards import Reward, reward
+from rewards import Reward, RewardRule, reward
 from rewards.verl_adapter import record
 from train.engine_client import EngineClient
 from train.engine_policy import EnginePolicy, PromptCache
-from train.rollout_log import RolloutRecord
+from train.outage import OutageGate
+from train.rollout_log import RolloutRecord, details
 from train.rows import image_bytes, task_from_row
 
 
@@ -51,6 +54,12 @@ class RolloutSettings:
     turn_seconds: float
     image_roots: tuple[str, ...] = ()
     endpoints: str | None = None
+    reward: dict[str, Any] = field(default_factory=dict)
+    observations: str = "inline"
+    pauses: str | None = None
+    pause_above: float = 0.5
+    pause_seconds: float = 1800.0
+    probe_seconds: float = 5.0
 
 
 class _Shared:
@@ -66,10 +75,18 @@ class _Shared:
             endpoints=None if settings.endpoints is None else Path(settings.endpoints),
         )
         self.budget = Budget(**settings.budget)
+        self.rule = RewardRule(**settings.reward)
         style = settings.prompt_style
         self.system = None if style == "none" else system_prompt(self.registry, style, self.budget.horizon)  # type: ignore[arg-type]
         self.encoder = PromptEncoder(processor)
+        self.frame = frame_of(processor) if settings.observations == "chat" else None
         self.engine: EngineClient | None = None
+        self.gate = OutageGate(
+            Path(settings.pauses or Path(settings.rollouts).parent / "pauses"),
+            above=settings.pause_above,
+            patience_s=settings.pause_seconds,
+            probe_s=settings.probe_seconds,
+        )
         self.prompts = PromptCache()
         self.tasks: dict[tuple[str, ...], Task] = {}
         # Unbuffered and in append mode: every line reaches the file whole, also beside other workers.
@@ -121,23 +138,30 @@ class OrchestratorAgentLoop(AgentLoopBase):
         # The step is part of the seed: a row that is met again in a later epoch is sampled anew.
         seed = derive_seed("step", settings.seed, step)
         policy = EnginePolicy(
-            self._engine(), shared.encoder, shared.prompts, shared.system, sampling_params, uuid4().hex
+            self._engine(), shared.encoder, shared.prompts, shared.system, sampling_params, uuid4().hex, shared.frame
         )
-        try:
-            trajectory = await run_episode(
-                shared.task(kwargs),
-                policy,
-                shared.pool,
-                budget=shared.budget,
-                seed=seed,
-                sample=sample,
-                episode_deadline_s=settings.episode_seconds,
-                turn_deadline_s=settings.turn_seconds,
-            )
-        except UserFault as fault:
-            trajectory = _unplayed(kwargs, shared.budget, policy.name, seed, sample, fault)
-        result = _graded(trajectory)
-        line = self._record(trajectory, result, step, split, int(kwargs["extra_info"].get("index", -1)), sample).line()
+
+        async def play() -> Trajectory:
+            try:
+                return await run_episode(
+                    shared.task(kwargs),
+                    policy,
+                    shared.pool,
+                    budget=shared.budget,
+                    seed=seed,
+                    sample=sample,
+                    episode_deadline_s=settings.episode_seconds,
+                    turn_deadline_s=settings.turn_seconds,
+                )
+            except UserFault as fault:
+                return _unplayed(kwargs, shared.budget, policy.name, seed, sample, fault)
+
+        started = time.monotonic()
+        trajectory = await shared.gate.play(play)
+        waited = max(0.0, time.monotonic() - started - trajectory.timings["total_s"])
+        result = _graded(trajectory, shared.rule)
+        index = int(kwargs["extra_info"].get("index", -1))
+        line = self._record(trajectory, result, step, split, index, sample, waited).line()
         os.write(shared.log, line.encode("utf-8"))
         return self._output(trajectory, result, policy, kwargs)
 
@@ -187,7 +211,7 @@ class OrchestratorAgentLoop(AgentLoopBase):
         )
 
     def _record(
-        self, trajectory: Trajectory, result: Reward, step: int, split: str, index: int, sample: int
+        self, trajectory: Trajectory, result: Reward, step: int, split: str, index: int, sample: int, waited: float
     ) -> RolloutRecord:
         searches = [t["action"] for t in trajectory.turns if t["action"]["type"] == "search"]
         question = " ".join(trajectory.question.split())
@@ -212,13 +236,14 @@ class OrchestratorAgentLoop(AgentLoopBase):
             policy_tokens=sum(trajectory.response_mask or ()),
             # one whole trajectory a group keeps the file small and every step readable
             trajectory=trajectory.to_json() if sample == 0 else None,
+            **details(trajectory, waited),
         )
 
 
-def _graded(trajectory: Trajectory) -> Reward:
+def _graded(trajectory: Trajectory, rule: RewardRule) -> Reward:
     """The trajectory's reward; a row that cannot be graded (no gold answer) costs this rollout, not the step."""
     try:
-        return reward(trajectory.to_json())
+        return reward(trajectory.to_json(), rule)
     except ValueError as fault:
         return Reward(None, -1.0, None, False, f"not graded: {fault}", prediction=trajectory.answer)
 

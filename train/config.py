@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from registry.errors import Fault, UserFault
-from registry.names import nearest
+from registry.strict_config import Strict, key_faults, lay_over
 from registry.yamltree import read_tree
+from train.option_rules import conflicts
+from train.options import ClusterSection, EngineSection, LoraSection, RewardSection
+from train.watch_options import WatchSection
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class DataSection(_Section):
+class DataSection(Strict):
     """Where the rows come from."""
 
     benchmark: str = Field("embedded", description="benchmark whose generator writes the rows")
@@ -32,7 +31,7 @@ class DataSection(_Section):
     validation_files: tuple[str, ...] = Field((), description="verl parquet files to use instead of the generator")
 
 
-class ProtocolSection(_Section):
+class ProtocolSection(Strict):
     """How an episode runs; all lengths are tokens."""
 
     horizon: int = Field(4, ge=1, description="delegations an episode (T, paper 4.1)")
@@ -41,12 +40,15 @@ class ProtocolSection(_Section):
     max_observation_tokens: int = Field(32, ge=4, description="one observation, tags included")
     max_trajectory_tokens: int = Field(160, ge=8, description="everything after the prompt")
     malformed_turns: int = Field(0, ge=0, description="malformed turns answered with a hint before the episode ends")
+    observations: Literal["inline", "chat"] = Field(
+        "inline", description="inline: in the policy's own turn (the paper's way); chat: as a user turn of the template"
+    )
     prompt_style: Literal["none", "compact", "full"] = Field("none", description="system prompt from the registry")
     episode_seconds: float = Field(60.0, gt=0, description="deadline of one episode")
     turn_seconds: float = Field(30.0, gt=0, description="deadline of one policy turn and of one delegation")
 
 
-class ColdStartSection(_Section):
+class ColdStartSection(Strict):
     """Supervised learning of the protocol from a weak, noisy keyword router (embedded tier)."""
 
     steps: int = Field(900, ge=1, description="optimiser steps")
@@ -58,7 +60,7 @@ class ColdStartSection(_Section):
     vocabulary: int = Field(560, ge=300, description="learned tokens of the tiny tokenizer")
 
 
-class GrpoSection(_Section):
+class GrpoSection(Strict):
     """Group-relative policy optimisation (paper 3.3, D.4)."""
 
     steps: int = Field(160, ge=1, description="update steps")
@@ -77,10 +79,26 @@ class GrpoSection(_Section):
     entropy: float = Field(0.0, ge=0, description="entropy bonus")
     temperature: float = Field(1.0, gt=0, description="sampling temperature of rollouts")
     micro_tokens: int = Field(8192, ge=128, description="tokens a forward pass of the actor")
+    mini_prompts: int | None = Field(None, ge=1, description="prompts an optimiser step; none = all prompts of a step")
+    dynamic_batch: bool = Field(True, description="forward passes are filled to micro_tokens, not to a count of rows")
+    micro_rollouts: int | None = Field(None, ge=1, description="rollouts a pass and GPU, without dynamic_batch")
+    log_prob_rollouts: int | None = Field(None, ge=1, description="the same for passes that only compute log-probs")
+    betas: tuple[float, float] = Field((0.9, 0.999), description="AdamW betas")
+    grad_clip: float = Field(1.0, gt=0, description="largest norm of the gradient")
+    validation_samples: int = Field(1, ge=1, description="rollouts of a validation prompt")
+    loss: Literal["clip", "gspo"] = Field(
+        "clip", description="clip: a ratio a token; gspo: one ratio a trajectory (arXiv 2507.18071)"
+    )
+    correction: Literal["none", "token", "sequence"] = Field(
+        "none", description="weight p_actor / p_rollout, cut at correction_cap; one more forward pass a step"
+    )
+    correction_cap: float = Field(2.0, gt=0, description="largest importance weight")
+    drop_flat: bool = Field(False, description="groups of one reward are dropped, and others are sampled instead")
+    drop_flat_most: int = Field(3, ge=1, description="groups dropped a step at most, in steps' worth; more stay in")
     max_gap: float = Field(1e-4, gt=0, description="largest |p_actor - p_rollout| before the run warns")
 
 
-class CheckpointSection(_Section):
+class CheckpointSection(Strict):
     """What is kept, and when it is measured."""
 
     every: int = Field(20, ge=1, description="steps between checkpoints")
@@ -88,7 +106,7 @@ class CheckpointSection(_Section):
     validate_every: int = Field(40, ge=0, description="steps between validations; 0 = only at the end")
 
 
-class TrainConfig(_Section):
+class TrainConfig(Strict):
     """One training run."""
 
     name: str = Field("embedded", description="name of the run in logs")
@@ -101,25 +119,21 @@ class TrainConfig(_Section):
     resume: Literal["auto", "never"] = Field("auto", description="auto: go on from the newest checkpoint")
     data: DataSection = DataSection()  # type: ignore[call-arg]
     protocol: ProtocolSection = ProtocolSection()  # type: ignore[call-arg]
+    reward: RewardSection = RewardSection()  # type: ignore[call-arg]
     cold_start: ColdStartSection = ColdStartSection()  # type: ignore[call-arg]
     grpo: GrpoSection = GrpoSection()  # type: ignore[call-arg]
+    lora: LoraSection = LoraSection()  # type: ignore[call-arg]
+    cluster: ClusterSection = ClusterSection()  # type: ignore[call-arg]
+    engine: EngineSection = EngineSection()  # type: ignore[call-arg]
     checkpoint: CheckpointSection = CheckpointSection()  # type: ignore[call-arg]
+    watch: WatchSection = WatchSection()  # type: ignore[call-arg]
     verl: dict[str, Any] = Field(default_factory=dict, description="further verl settings, dotted key to value")
 
     @model_validator(mode="after")
-    def _sums(self) -> TrainConfig:
-        p = self.protocol
-        needed = p.max_turn_tokens + p.max_observation_tokens + 1
-        if needed > p.max_trajectory_tokens:
-            raise ValueError(
-                f"protocol: one turn ({p.max_turn_tokens}), one observation ({p.max_observation_tokens}) and a token "
-                f"to go on with make {needed} tokens, more than max_trajectory_tokens ({p.max_trajectory_tokens})"
-            )
-        if not self.data.train_files and self.data.train_rows < self.grpo.prompts:
-            raise ValueError(
-                f"data: train_rows ({self.data.train_rows}) must hold at least one step of grpo.prompts "
-                f"({self.grpo.prompts})"
-            )
+    def _together(self) -> TrainConfig:
+        found = conflicts(self)
+        if found:
+            raise ValueError("; ".join(found))
         return self
 
 
@@ -128,6 +142,19 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
 
     Raises UserFault naming the file, the key and the nearest key.
     """
+    raw = read_file(path)
+    for item in overrides:
+        lay_override(raw, item)
+    try:
+        return TrainConfig(**raw)
+    except ValidationError as error:
+        raise UserFault(
+            _explain(error), where=str(path), fix="`maestro train --explain CONFIG` lists every key"
+        ) from error
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The config file as written, values unchecked. Raises UserFault where it cannot be read as one mapping."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -142,55 +169,32 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
     raw = yaml.safe_load(text) or {}
     if not isinstance(raw, dict):
         raise UserFault("the config must be a mapping of keys to values", where=str(path), fix="see configs/train/")
-    for item in overrides:
-        _override(raw, item)
-    try:
-        return TrainConfig(**raw)
-    except ValidationError as error:
-        raise UserFault(
-            _explain(error), where=str(path), fix="`maestro train --explain CONFIG` lists every key"
-        ) from error
+    return raw
 
 
-def _override(raw: dict[str, Any], item: str) -> None:
+def lay_override(raw: dict[str, Any], item: str) -> None:
+    """Lay one `key.sub=value` over `raw`. Raises UserFault where it is no such thing."""
     key, sign, value = item.partition("=")
     if not sign or not key:
         raise UserFault(f"override {item!r} is not key=value", fix="for example grpo.steps=40")
-    *parents, last = key.split(".", 1) if key.startswith("verl.") else key.split(".")  # verl's own keys hold dots
-    node = raw
-    for part in parents:
-        if node.get(part) is None:
-            node[part] = {}
-        node = node[part]
-        if not isinstance(node, dict):
-            raise UserFault(f"override {item!r}: {part!r} holds a value, not a section", fix="check the key")
+    keys = key.split(".", 1) if key.startswith("verl.") else key.split(".")  # verl's own keys hold dots
     try:
-        node[last] = yaml.safe_load(value)
+        parsed = yaml.safe_load(value)
     except yaml.YAMLError as error:
         raise UserFault(f"override {item!r}: the value is not valid YAML", fix="quote it") from error
+    taken = lay_over(raw, keys, parsed)
+    if taken is not None:
+        raise UserFault(f"override {item!r}: {taken!r} holds a value, not a section", fix="check the key")
 
 
 def _explain(error: ValidationError) -> str:
     lines = []
-    for fault in error.errors():
-        key = ".".join(str(part) for part in fault["loc"])
-        text = fault["msg"].removeprefix("Value error, ")
-        if fault["type"] == "extra_forbidden":
-            near = nearest(str(fault["loc"][-1]), _keys(fault["loc"][:-1]))
-            text = "unknown key" + (f" (did you mean {near[0]!r}?)" if near else "")
-        lines.append(f"{key}: {text}" if key else text)
+    for fault in key_faults(TrainConfig, error):
+        text = fault.message
+        if fault.kind == "extra_forbidden":
+            text = "unknown key" + (f" (did you mean {fault.near!r}?)" if fault.near else "")
+        lines.append(f"{fault.name}: {text}" if fault.name else text)
     return "; ".join(lines)
-
-
-def _keys(location: tuple[int | str, ...]) -> list[str]:
-    model: type[BaseModel] = TrainConfig
-    for part in location:
-        annotation = model.model_fields[str(part)].annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            model = annotation
-        else:
-            return []
-    return list(model.model_fields)
 
 
 def describe(config: TrainConfig) -> list[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""The training curves as one picture: reward, accuracy, entropy, protocol, routing, time."""
+"""The training curves as one picture: reward, accuracy, entropy, protocol, routing, groups, experts, lengths, time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,27 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+Line = tuple[str, str, str]
+"""Key of a step record (a dot leads into a nested one), colour, label."""
+
+_PANELS: list[tuple[str, list[Line]]] = [
+    ("reward (mean over valid rollouts)", [("reward", "#1f5fa8", "reward"), ("format", "#b3362b", "format part")]),
+    ("accuracy", [("accuracy", "#2a7d4f", "training rollouts"), ("validation.accuracy", "#111111", "validation")]),
+    ("policy entropy (nats a token)", [("entropy", "#8a4fa8", "entropy")]),
+    ("protocol (shares)", [("malformed", "#b3362b", "malformed rollouts"), ("copied", "#c98a1b", "sub-question = question"),
+                           ("cut_turns", "#444444", "turn cut at its limit")]),
+    ("most used pairs (share of calls)", []),
+    ("calls an episode", [("calls", "#1f5fa8", "calls"), ("several_calls", "#c98a1b", "share with more than one")]),
+    ("groups that teach nothing (share)", [("groups_all_right", "#2a7d4f", "all right"),
+                                           ("groups_all_wrong", "#b3362b", "all wrong"), ("groups_flat", "#444444", "flat"),
+                                           ("groups_excluded", "#8a4fa8", "excluded")]),
+    ("rollouts and calls without an answer (share)", [("invalid", "#b3362b", "lost rollouts"),
+                                                      ("expert_failures", "#c98a1b", "failed calls")]),
+    ("seconds a step", [("seconds", "#444444", "step"), ("seconds_gen", "#1f5fa8", "rollout"),
+                        ("seconds_update", "#2a7d4f", "update")]),
+]  # fmt: skip
+_SHARES_OF = {"groups_": "groups", "invalid": "rollouts"}
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -23,37 +44,28 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def draw_curves(records: Sequence[dict[str, Any]], out: Path, title: str) -> None:
-    """Six panels over update steps; thin line: step, thick line: mean of the last nine steps."""
+    """Nine panels over update steps; thin line: step, thick line: mean of the last nine steps."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 6.4), dpi=110, layout="constrained")
+    figure = Figure(figsize=(12, 9.4), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(2, 3).flatten()
-    steps = [r["step"] for r in records]
-    panels: list[tuple[str, list[tuple[str, str, str]]]] = [
-        ("reward (mean over valid rollouts)", [("reward", "#1f5fa8", "reward")]),
-        ("accuracy of training rollouts", [("accuracy", "#2a7d4f", "accuracy")]),
-        ("policy entropy (nats a token)", [("entropy", "#8a4fa8", "entropy")]),
-        ("protocol", [("malformed", "#b3362b", "malformed rollouts"),
-                      ("copied", "#c98a1b", "sub-question = question")]),
-        ("most used pairs (share of calls)", []),
-        ("seconds a step", [("seconds", "#444444", "step"), ("seconds_gen", "#1f5fa8", "rollout"),
-                            ("seconds_update", "#2a7d4f", "update")]),
-    ]  # fmt: skip
-    for axis, (name, lines) in zip(axes, panels, strict=True):
+    axes = figure.subplots(3, 3).flatten()
+    for axis, (name, lines) in zip(axes, _PANELS, strict=True):
         axis.set_title(name, fontsize=10)
         axis.grid(alpha=0.25)
         axis.set_xlabel("update step", fontsize=8)
         axis.tick_params(labelsize=8)
         for key, colour, label in lines:
-            values = [r.get(key) for r in records]
-            known = [(s, v) for s, v in zip(steps, values, strict=True) if v is not None]
+            known = series(records, key)
             if not known:
                 continue
             xs, ys = zip(*known, strict=True)
-            axis.plot(xs, ys, color=colour, alpha=0.3, lw=0.8)
-            axis.plot(xs, _smooth(ys), color=colour, lw=1.8, label=label)
+            few = len(known) * 4 < len(records)  # a validation is not in every step
+            axis.plot(xs, ys, color=colour, alpha=1 if few else 0.3, lw=0.8, marker="o" if few else None, ms=4,
+                      label=label if few else None)  # fmt: skip
+            if not few:
+                axis.plot(xs, smooth(ys), color=colour, lw=1.8, label=label)
         if len(lines) > 1 and axis.lines:
             axis.legend(fontsize=7)
     _pairs(axes[4], records)
@@ -64,23 +76,40 @@ def draw_curves(records: Sequence[dict[str, Any]], out: Path, title: str) -> Non
     partial.replace(out)
 
 
+def series(records: Sequence[dict[str, Any]], key: str) -> list[tuple[int, float]]:
+    """(step, value) where the value is known; counts of groups and of lost rollouts as shares of their step's."""
+    whole = next((total for start, total in _SHARES_OF.items() if key.startswith(start)), None)
+    found = []
+    for record in records:
+        value: Any = record
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if value is not None and whole is not None:
+            value = value / record[whole] if record.get(whole) else None
+        if value is not None:
+            found.append((int(record["step"]), float(value)))
+    return found
+
+
 def _pairs(axis: Any, records: Sequence[dict[str, Any]]) -> None:
     totals: dict[str, int] = {}
     for record in records[-max(1, len(records) // 5) :]:
         for pair, count in record.get("pairs", {}).items():
             totals[pair] = totals.get(pair, 0) + count
     for pair in sorted(totals, key=lambda p: -totals[p])[:8]:
-        shares = [_share(r.get("pairs", {}), pair) for r in records]
-        axis.plot([r["step"] for r in records], _smooth(shares), lw=1.2, label=pair.replace("_", " "))
+        shares = [pair_share(r.get("pairs", {}), pair) for r in records]
+        axis.plot([r["step"] for r in records], smooth(shares), lw=1.2, label=pair.replace("_", " "))
     if totals:
         axis.legend(fontsize=5)
 
 
-def _share(pairs: dict[str, int], pair: str) -> float:
+def pair_share(pairs: dict[str, int], pair: str) -> float:
+    """Share of a step's calls that went to one pair."""
     return pairs.get(pair, 0) / max(1, sum(pairs.values()))
 
 
-def _smooth(values: Sequence[float], width: int = 9) -> list[float]:
+def smooth(values: Sequence[float], width: int = 9) -> list[float]:
+    """Mean of each value and those before it, `width` in all."""
     return [
         sum(values[max(0, i - width + 1) : i + 1]) / len(values[max(0, i - width + 1) : i + 1])
         for i in range(len(values))

@@ -16,6 +16,7 @@ from orchestrator.policy import InfrastructureError, PolicyTurn
 from orchestrator.protocol import STOP_STRINGS
 from orchestrator.task import Task
 from orchestrator.tokens import Tokenizer
+from orchestrator.turn_frame import TurnFrame
 
 # Ids that stand for pictures: one that is sampled would have no pixels behind it.
 _PICTURE_TOKENS = ("<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>")
@@ -52,7 +53,9 @@ class EnginePolicy:
         system: str | None,
         sampling: dict[str, Any],
         request: str,
+        frame: TurnFrame | None = None,
     ) -> None:
+        self.frame = frame  # of observations; None = inline
         self._server = server
         self._encoder = encoder
         self._prompts = prompts

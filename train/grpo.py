@@ -23,10 +23,11 @@ from train import checkpoints, processes
 from train.collapse import alarms
 from train.config import TrainConfig
 from train.curves import draw_curves
+from train.outage import forget_pauses
 from train.paths import RunPaths
-from train.tensorboard import StepWriter
+from train.trackers import open_trackers
 from train.verl_config import AGENT, environment, overrides, verl_settings
-from train.watch import Follower, last_lines
+from train.watch import ExpertsDown, Follower, PauseWatch, last_lines
 
 START_SECONDS = 600.0  # from start to the first step, model loading on a GPU node included
 SILENT_SECONDS = 1800.0  # longest time between two steps before the job counts as hung
@@ -82,7 +83,9 @@ def _run_job(
     write_job_files(config, paths, attempt)
     log = paths.verl_log(attempt)
     follower = Follower(paths, attempt, done + 1)
-    writer = StepWriter(paths.tensorboard)
+    writer = open_trackers(config, paths, on_alarm)
+    forget_pauses(paths.pauses)
+    pauses = PauseWatch(paths.pauses, on_alarm)
     # Unix sockets have short names: Ray's folder cannot lie deep inside the run
     ray_folder = Path(tempfile.mkdtemp(prefix="maestro-ray-"))
     command = [sys.executable, "-m", "verl.trainer.main_ppo", *overrides(verl_settings(config, paths, model))]
@@ -106,12 +109,21 @@ def _run_job(
                         raise TrainingCollapsed(alarm.text)
                 if record["step"] % 10 == 0:
                     draw_curves(follower.history, paths.curves, f"GRPO: {config.name}, seed {config.seed}")
+            if pauses.poll():
+                heard = time.monotonic()  # a pause has its own limit
             if finished:
                 break
             limit = SILENT_SECONDS if ran else START_SECONDS
             if time.monotonic() - heard > limit:
                 raise TrainingFailed(f"no step for {limit:.0f} s; the job was ended. End of {log}:\n{last_lines(log)}")
             time.sleep(0.25)
+    except ExpertsDown as error:
+        kept = checkpoints.repair_tracker(paths.checkpoints)
+        raise UserFault(
+            f"{error}; the job was ended",
+            where=str(paths.root),
+            fix=f"bring the experts back, then run the same command: it goes on from the checkpoint of step {kept}",
+        ) from error
     finally:
         writer.close()
         processes.stop(paths.root)
@@ -146,8 +158,14 @@ def write_job_files(config: TrainConfig, paths: RunPaths, attempt: int) -> None:
             "max_trajectory_tokens": config.protocol.max_trajectory_tokens,
             "malformed_turns": config.protocol.malformed_turns,
         },
+        "reward": config.reward.model_dump(),
+        "observations": config.protocol.observations,
         "episode_seconds": config.protocol.episode_seconds,
         "turn_seconds": config.protocol.turn_seconds,
+        "pauses": str(paths.pauses),
+        "pause_above": config.watch.pause_above,
+        "pause_seconds": config.watch.pause_seconds,
+        "probe_seconds": config.watch.probe_seconds,
         "image_roots": sorted(
             {str(Path(file).resolve().parent) for file in (*config.data.train_files, *config.data.validation_files)}
         ),

@@ -75,6 +75,16 @@ class RunPaths:
         return self.root / "tensorboard"
 
     @property
+    def pauses(self) -> Path:
+        """A file for each worker that waits for its experts, as long as it waits."""
+        return self.root / "pauses"
+
+    @property
+    def page(self) -> Path:
+        """The report of the training: written anew while it trains, and by `maestro train report`."""
+        return self.root / "training.html"
+
+    @property
     def rollout_settings(self) -> Path:
         return self.root / "rollout_settings.json"
 

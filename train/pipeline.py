@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from pydantic import ValidationError
+
 from experts.pool import ExpertPool
 from orchestrator.budget import Budget
 from orchestrator.policies.keyword_router import KeywordRouter
@@ -196,7 +198,7 @@ def _pin_config(config: TrainConfig, paths: RunPaths) -> None:
     """A run has one config. More steps may be asked for later; anything else would be another run."""
     now = json.loads(config.model_dump_json())
     if paths.config.exists():
-        before = json.loads(paths.config.read_text(encoding="utf-8"))
+        before = _with_later_keys(json.loads(paths.config.read_text(encoding="utf-8")))
         same = _identity(before) == _identity(now)
         if not same and config.resume == "never":  # rows and policies of another seed or world are none of this run's
             for folder in (paths.train_rows.parent, paths.blank, paths.cold):
@@ -217,9 +219,17 @@ def _pin_config(config: TrainConfig, paths: RunPaths) -> None:
     partial.replace(paths.config)
 
 
+def _with_later_keys(before: dict[str, Any]) -> dict[str, Any]:
+    """The config of a run that an earlier version began: keys that came later have the defaults it ran with."""
+    try:
+        return json.loads(TrainConfig.model_validate(before).model_dump_json())
+    except ValidationError:
+        return before  # the difference is told below
+
+
 def _identity(config: dict[str, Any]) -> dict[str, Any]:
     grpo = {k: v for k, v in config["grpo"].items() if k != "steps"}
-    return {k: v for k, v in config.items() if k not in ("resume", "checkpoint", "run", "endpoints")} | {"grpo": grpo}
+    return {k: v for k, v in config.items() if k not in ("resume", "checkpoint", "run", "endpoints", "watch")} | {"grpo": grpo}
 
 
 def _lines(config: dict[str, Any]) -> list[str]:

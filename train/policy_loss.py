@@ -1,4 +1,4 @@
-"""PPO's clipped loss, plus the gap between what the rollout sampled from and what the actor computes.
+"""PPO's clipped loss and GSPO's, plus the gap between what the rollout sampled from and what the actor computes.
 
 Loaded in the actor's process by verl (`actor_rollout_ref.model.external_lib`). With one update a step the actor has
 the rollout's weights, so any gap beyond rounding means that ids, masks, images or weights do not line up.
@@ -12,16 +12,33 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from verl.trainer.ppo.core_algos import compute_policy_loss_vanilla, register_policy_loss
+from verl.trainer.ppo.core_algos import (
+    compute_policy_loss_gspo,
+    compute_policy_loss_vanilla,
+    register_policy_loss,
+)
 
 NAME = "maestro_clip"
+GSPO = "maestro_gspo"
 THREADS_VARIABLE = "MAESTRO_ACTOR_THREADS"  # set by the launcher on a CPU
 SPARE_VARIABLE = "MAESTRO_SPARE_ABOVE"  # set by the launcher from grpo.spare_above
 GAP_VARIABLE = "MAESTRO_MAX_GAP"  # set by the launcher from grpo.max_gap
 
 
 @register_policy_loss(NAME)  # type: ignore[arg-type]
-def clipped_loss_with_gap(
+def clipped_loss_with_gap(*tensors: torch.Tensor, **call: Any) -> tuple[torch.Tensor, dict[str, Any]]:
+    """verl's policy-loss interface (`_with_gap` says what it takes): one clipped ratio a token."""
+    return _with_gap(compute_policy_loss_vanilla, *tensors, **call)
+
+
+@register_policy_loss(GSPO)  # type: ignore[arg-type]
+def gspo_loss_with_gap(*tensors: torch.Tensor, **call: Any) -> tuple[torch.Tensor, dict[str, Any]]:
+    """The same with one clipped ratio a trajectory, the mean of its policy tokens' (arXiv 2507.18071)."""
+    return _with_gap(compute_policy_loss_gspo, *tensors, **call)
+
+
+def _with_gap(
+    loss_of: Any,  # verl's decorator hides the real signature
     old_log_prob: torch.Tensor,
     log_prob: torch.Tensor,
     advantages: torch.Tensor,
@@ -30,7 +47,7 @@ def clipped_loss_with_gap(
     config: Any = None,
     rollout_is_weights: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, dict[str, Any]]:
-    """verl's policy-loss interface; all tensors [B, L]. Adds the largest |p_actor - p_rollout| over policy tokens.
+    """verl's loss, all tensors [B, L]. Adds the largest |p_actor - p_rollout| over policy tokens.
 
     The loss of a batch without any policy token is 0, not 0/0.
     """
@@ -41,8 +58,7 @@ def clipped_loss_with_gap(
     advantages = spare_the_sure(advantages, old_log_prob, float(os.environ.get(SPARE_VARIABLE, "1")))
     if config.global_batch_info.get("batch_num_tokens") == 0:
         config.global_batch_info["batch_num_tokens"] = 1  # verl's entropy term divides by it as well
-    vanilla: Any = compute_policy_loss_vanilla  # verl's decorator hides the real signature
-    loss, metrics = vanilla(
+    loss, metrics = loss_of(
         old_log_prob=old_log_prob,
         log_prob=log_prob,
         advantages=advantages,

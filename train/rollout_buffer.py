@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
-
 from train import advantage  # noqa: F401  (registers the estimator)
+from train.group_filter import FlatGroups
 
 
-class PromptBuffer(ReplayBuffer):
+class PromptBuffer(FlatGroups):
     """A step of the tiny policy lasts a few seconds: the default poll of 2 s would be a third of it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

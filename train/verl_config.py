@@ -1,7 +1,8 @@
 """From our config to verl's: the one place that knows verl's names.
 
 One idea: a plain list of Hydra overrides, in sections, that can be printed, tested and read beside verl's own docs.
-The same function serves both platforms; `_CPU` is everything that a host without accelerators needs.
+The same function serves both platforms; `_CPU` is everything that a host without accelerators needs, and
+`train.verl_options` what a GPU node and the options beyond the paper ask for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from train.config import TrainConfig
 from train.paths import RunPaths
+from train.verl_options import context_tokens, gpu, options, stated
 
 HERE = Path(__file__).resolve().parent
 AGENT = "maestro"
@@ -46,9 +48,9 @@ def verl_settings(config: TrainConfig, paths: RunPaths, model: Path) -> dict[str
         "actor_rollout_ref.actor.optim.lr_scheduler_type": g.schedule,
         "actor_rollout_ref.actor.optim.min_lr_ratio": 0.1,
         "actor_rollout_ref.actor.optim.weight_decay": g.weight_decay,
-        "actor_rollout_ref.actor.ppo_mini_batch_size": g.prompts,
-        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": None,
-        "actor_rollout_ref.actor.use_dynamic_bsz": True,
+        "actor_rollout_ref.actor.ppo_mini_batch_size": g.mini_prompts or g.prompts,
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": g.micro_rollouts,
+        "actor_rollout_ref.actor.use_dynamic_bsz": g.dynamic_batch,
         "actor_rollout_ref.actor.ppo_max_token_len_per_gpu": g.micro_tokens,
         "actor_rollout_ref.actor.clip_ratio": g.clip_low,
         "actor_rollout_ref.actor.clip_ratio_low": g.clip_low,
@@ -57,8 +59,8 @@ def verl_settings(config: TrainConfig, paths: RunPaths, model: Path) -> dict[str
         "actor_rollout_ref.actor.use_kl_loss": g.kl > 0,
         "actor_rollout_ref.actor.kl_loss_coef": g.kl,
         "actor_rollout_ref.actor.kl_loss_type": "low_var_kl",
-        "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu": None,
-        "actor_rollout_ref.ref.log_prob_use_dynamic_bsz": True,
+        "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu": g.log_prob_rollouts,
+        "actor_rollout_ref.ref.log_prob_use_dynamic_bsz": g.dynamic_batch,
         "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu": g.micro_tokens,
         "actor_rollout_ref.actor.entropy_coeff": g.entropy,
         "actor_rollout_ref.actor.calculate_entropy": True,
@@ -74,8 +76,8 @@ def verl_settings(config: TrainConfig, paths: RunPaths, model: Path) -> dict[str
         "actor_rollout_ref.rollout.val_kwargs.temperature": g.temperature,
         "actor_rollout_ref.rollout.val_kwargs.do_sample": True,
         "actor_rollout_ref.rollout.calculate_log_probs": True,
-        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu": None,
-        "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz": True,
+        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu": g.log_prob_rollouts,
+        "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz": g.dynamic_batch,
         "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu": g.micro_tokens,
         "actor_rollout_ref.rollout.seed": config.seed,
         "actor_rollout_ref.rollout.agent.default_agent_loop": AGENT,
@@ -94,15 +96,21 @@ def verl_settings(config: TrainConfig, paths: RunPaths, model: Path) -> dict[str
         "trainer.val_before_train": False,
         "trainer.resume_mode": "auto" if config.resume == "auto" else "disable",
         "trainer.default_local_dir": str(paths.checkpoints),
-        "trainer.nnodes": 1,
-        "trainer.n_gpus_per_node": 1,
+        "trainer.nnodes": config.cluster.nodes,
+        "trainer.n_gpus_per_node": config.cluster.gpus_per_node,
     }
-    if config.platform == "cpu":
-        settings |= _CPU | {
-            "actor_rollout_ref.rollout.max_model_len": _round_up(p.max_prompt_tokens + p.max_trajectory_tokens, 32),
-            "actor_rollout_ref.rollout.max_num_seqs": g.prompts * g.samples,
-        }
-    return settings | config.verl
+    return settings | stated(config) | options(config) | platform_settings(config) | config.verl
+
+
+def platform_settings(config: TrainConfig) -> dict[str, Any]:
+    """What the platform of `config` needs of verl."""
+    if config.platform == "cuda":
+        return gpu(config)
+    return _CPU | {
+        "+ray_kwargs.ray_init.num_gpus": config.cluster.gpus_per_node,
+        "actor_rollout_ref.rollout.max_model_len": context_tokens(config),
+        "actor_rollout_ref.rollout.max_num_seqs": config.grpo.prompts * config.grpo.samples,
+    }
 
 
 def overrides(settings: dict[str, Any]) -> list[str]:
@@ -124,10 +132,6 @@ def _literal(value: Any) -> str:
         doubled = re.sub(r"\\+(?='|\Z)", lambda run: run[0] * 2, value)
         return "'" + doubled.replace("'", "\\'") + "'"
     return repr(value)
-
-
-def _round_up(value: int, step: int) -> int:
-    return -(-value // step) * step
 
 
 # What a host without accelerators needs; every line was needed or measured (docs/training.md).

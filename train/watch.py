@@ -7,14 +7,44 @@ record of a step is written once both halves are there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from train.curves import read_metrics
+from train.outage import Pause, pause_of
 from train.paths import RunPaths
 from train.rollout_log import RolloutRecord, latest, read_records
 from train.step_metrics import rollout_metrics, step_metrics
+
+_VALIDATION = (
+    "rollouts", "invalid", "accuracy", "reward", "format", "malformed", "copied", "calls", "accuracy_by_group",
+    "accuracy_by_source",
+)  # fmt: skip
+
+
+class ExpertsDown(RuntimeError):
+    """The job waited for its experts as long as it was allowed to."""
+
+
+class PauseWatch:
+    """Tells of a pause once, and of its end. Raises ExpertsDown where the workers have given up."""
+
+    def __init__(self, folder: Path, tell: Callable[[str], None]) -> None:
+        self._folder, self._tell = folder, tell
+        self._seen: Pause | None = None
+
+    def poll(self) -> bool:
+        """Whether the job waits for its experts now."""
+        now, before = pause_of(self._folder), self._seen
+        self._seen = now
+        if now is not None and now.given_up:
+            raise ExpertsDown(f"experts were down for {now.seconds:.0f} s ({now.why}), longer than watch.pause_seconds")
+        if now is not None and before is None:
+            self._tell(f"paused: experts are down ({now.why}); rollouts wait, one at a time is tried")
+        if now is None and before is not None:
+            self._tell(f"goes on after a pause of {before.seconds:.0f} s: the experts are back")
+        return now is not None
 
 
 class Follower:
@@ -54,7 +84,7 @@ class Follower:
             result = step_metrics(step, rollouts, metrics)
             if step in self._validations:
                 seen = rollout_metrics(self._validations.pop(step))
-                result["validation"] = {k: seen[k] for k in ("rollouts", "accuracy", "reward", "malformed", "copied")}
+                result["validation"] = {k: seen[k] for k in _VALIDATION}
             self.history.append(result)
             self._append(result)
             new.append(result)

@@ -29,7 +29,8 @@ from experts.images import load_picture
 @dataclass(frozen=True)
 class Reading:
     """How rows are read. data_root: a local copy; the hub when None. most_faulty: share of faulty rows above which
-    reading is given up under `skip`. text_only: rows are read without their pictures. deadline_s: for the hub."""
+    reading is given up under `skip`. text_only: rows are read without their pictures. deadline_s: for the hub.
+    pictures: reads those of a row; another class may leave them encoded."""
 
     data_root: Path | None = None
     limit: int | None = None
@@ -37,6 +38,7 @@ class Reading:
     most_faulty: float = 0.05
     text_only: bool = False
     deadline_s: float = DEADLINE_S
+    pictures: type[Pictures] = Pictures
 
 
 def read_items(benchmark: Benchmark, reading: Reading, tally: Tally | None = None) -> Iterator[Item]:
@@ -101,9 +103,9 @@ def _open(benchmark: Benchmark, reading: Reading) -> tuple[Any, Pictures]:
     if reading.data_root is None:
         hub, archive = benchmark.hub, benchmark.images.archive
         fetch = partial(fetch_file, hub, archive) if hub is not None and archive is not None else None
-        return read_hub(benchmark, deadline_s=reading.deadline_s), Pictures(benchmark.images, None, fetch)
+        return read_hub(benchmark, deadline_s=reading.deadline_s), reading.pictures(benchmark.images, None, fetch)
     copy = find_copy(benchmark, reading.data_root)
-    return read_copy(copy), Pictures(benchmark.images, copy.folder)
+    return read_copy(copy), reading.pictures(benchmark.images, copy.folder)
 
 
 def _drawn(benchmark: Benchmark, reading: Reading, tally: Tally) -> Iterator[Item]:

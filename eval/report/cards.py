@@ -1,20 +1,20 @@
-"""Trajectories as the report shows them: which ones, and each as a flat card.
+"""One trajectory as the report shows it: a flat card of texts.
 
-The one idea: the choice is a rule, not a taste. Of each family the same rows are shown for every arm, rows
-that the trained policy got wrong first, and every error there is (up to a bound); the report states how
-many of how many are shown.
+The one idea: every text is foreign. It is made showable here (see ``clean``), cut where it is very long, and from
+there on handled as plain text only.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eval.facts import Facts, Key
+from eval.facts import Facts
 
-MOST_ERRORS = 60
+HEAD, TAIL = 4000, 2000
+"""Characters of a text that are kept when it is longer than both together."""
+MOST_PICTURES = 6
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Card:
-    """One trajectory. All texts are foreign: the template escapes them."""
+    """One trajectory. ``pictures`` are SHA-256 sums of the question's first pictures, of ``picture_count``."""
 
     arm: str
     verdict: str
@@ -42,71 +42,57 @@ class Card:
     stop: str
     pairs: tuple[str, ...]
     question: str
-    picture: str
+    pictures: tuple[str, ...]
+    picture_count: int
     turns: tuple[Turn, ...]
     answer: str
     gold: str
     explanation: str
+    lenient: str
+    """Empty where the lenient rule says the same as the official one."""
+    groups: tuple[str, ...]
+    """"grouping: label", as the benchmark divides its rows."""
     reward: str
     row_id: str
+    sample: int
     latency_s: float
     error: str
-
-    @property
-    def search_text(self) -> str:
-        """What the text filter looks through, in lower case."""
-        return " ".join([self.row_id, self.question, self.answer, self.gold]).lower()
-
-
-def choose(facts: Iterable[Facts], *, lead: str, arms: Sequence[str], rows_per_family: int) -> list[Key]:
-    """Keys of the trajectories to show: for each family ``rows_per_family`` rows of the arm ``lead``, wrong
-    ones first for half of them, with the same rows in all ``arms``; then every error not yet among them."""
-    by_key = {fact.key: fact for fact in facts}
-    families: dict[str, list[Facts]] = defaultdict(list)
-    for fact in by_key.values():
-        if fact.arm == lead and fact.sample == 0 and fact.valid:
-            families[fact.group].append(fact)
-    keys: list[Key] = []
-    for group in sorted(families):
-        ordered = sorted(families[group], key=lambda fact: fact.row_id)
-        wrong = [fact for fact in ordered if fact.verdict == "wrong"]
-        right = [fact for fact in ordered if fact.verdict == "right"]
-        first = wrong[: max(rows_per_family // 2, rows_per_family - len(right))]
-        for fact in [*first, *right[: rows_per_family - len(first)]]:
-            keys += [key for arm in arms if (key := (arm, fact.row_id, 0)) in by_key]
-    shown = set(keys)
-    errors = sorted(fact.key for fact in by_key.values() if not fact.valid and fact.key not in shown)
-    return keys + errors[:MOST_ERRORS]
 
 
 def card_of(record: Mapping[str, Any], facts: Facts, reward: str) -> Card:
     """A card from a journal record; ``reward`` is the sentence about the reward."""
     trajectory = record["trajectory"]
-    score = record["score"] or {}
+    score, lenient = record["score"] or {}, record.get("lenient") or {}
     pictures = trajectory.get("pictures") or []
     return Card(
-        arm=record["arm"],
+        arm=clean(record["arm"]),
         verdict=facts.verdict,
-        family=facts.group,
+        family=clean(facts.group),
         split=facts.split,
         stop=facts.stop,
-        pairs=facts.pairs,
-        question=_text(trajectory["question"]),
-        picture=_text(pictures[0]["sha256"]) if pictures else "",
+        pairs=tuple(dict.fromkeys(facts.pairs)),
+        question=_cut(clean(trajectory["question"])),
+        pictures=tuple(clean(picture["sha256"]) for picture in pictures[:MOST_PICTURES]),
+        picture_count=len(pictures),
         turns=tuple(_turn(turn) for turn in trajectory["turns"]),
-        answer=_text(trajectory.get("answer")),
-        gold=_gold(trajectory.get("ground_truth")),
-        explanation=_text(score.get("explanation")),
-        reward=reward,
-        row_id=facts.row_id,
+        answer=_cut(clean(trajectory.get("answer"))),
+        gold=_cut(_gold(trajectory.get("ground_truth"))),
+        explanation=_cut(clean(score.get("explanation"))),
+        lenient=_cut(f"{float(lenient['value']):g}: {clean(lenient.get('explanation'))}") if lenient else "",
+        groups=tuple(f"{clean(name)}: {clean(label)}" for name, label in (record.get("groups") or {}).items()),
+        reward=clean(reward),
+        row_id=clean(facts.row_id),
+        sample=facts.sample,
         latency_s=facts.latency_s,
-        error=_text(trajectory.get("error")),
+        error=_cut(clean(trajectory.get("error"))),
     )
 
 
 def _turn(turn: Mapping[str, Any]) -> Turn:
     action, seen = turn["action"], turn.get("observation") or {}
     call = f"{action['expert']}@@{action['skill']}" if action["type"] == "search" else ""
+    if action["type"] == "malformed":
+        call = clean(f"{action['kind']}: {action['detail']}")
     detail = [
         f"subskill {seen['subskill']}" if seen.get("subskill") else "",
         f"chosen by {seen['reason']}" if seen.get("reason") else "",
@@ -115,26 +101,34 @@ def _turn(turn: Mapping[str, Any]) -> Turn:
     ]
     return Turn(
         kind=action["type"],
-        text=_text(turn.get("text")),
-        dropped=_text(turn.get("dropped_text")),
-        call=call if call else _text(f"{action['kind']}: {action['detail']}") if action["type"] == "malformed" else "",
-        outcome=_text(seen.get("outcome")),
-        detail=", ".join(part for part in detail if part),
-        observation=_text(seen.get("text")),
-        error=_text(seen.get("error")),
+        text=_cut(clean(turn.get("text"))),
+        dropped=_cut(clean(turn.get("dropped_text"))),
+        call=call,
+        outcome=clean(seen.get("outcome")),
+        detail=clean(", ".join(part for part in detail if part)),
+        observation=_cut(clean(seen.get("text"))),
+        error=_cut(clean(seen.get("error"))),
     )
 
 
 def _gold(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return " or ".join(_text(item) for item in value)
-    return _text(value)
+        return " or ".join(clean(item) for item in value)
+    return clean(value)
 
 
-def _text(value: Any) -> str:
+def _cut(text: str) -> str:
+    """The head and the tail of a very long text, and how much is missing between them."""
+    missing = len(text) - HEAD - TAIL
+    return text if missing <= 0 else f"{text[:HEAD]}\n[... {missing} characters left out here ...]\n{text[-TAIL:]}"
+
+
+def clean(value: Any) -> str:
     """Text that can be shown and stored: lone surrogates, control characters and changes of writing direction
     become the replacement character."""
     text = "" if value is None else str(value)
+    if text.isprintable():
+        return text
     return "".join(mark if mark.isprintable() or mark in _KEPT or _is_space(mark) else "\ufffd" for mark in text)
 
 

@@ -23,6 +23,38 @@ _KEEP_ALIVE_S = 3.0  # below the 5 s after which common servers close: a request
 _COPIED_BYTES = 1 << 20  # larger bodies are written in pieces
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 _OURS = (b"host", b"content-length", b"connection", b"accept-encoding")
+_NO_STREAM = httpx2.ByteStream(b"")
+
+
+class Outgoing(httpx2.Request):
+    """A request whose parts are at hand: `address`, the headers as they are `sent`, `body`.
+
+    Taking these out of the library's own object, and putting them in, costs more than sending them.
+    """
+
+    def __init__(self, method: str, url: httpx2.URL, headers: httpx2.Headers, body: bytes) -> None:
+        super().__init__(method, url, headers=headers, stream=_NO_STREAM)
+        self.address, self.body = str(url), body
+        self.sent = _headers(headers)
+
+    @classmethod
+    def of(cls, request: httpx2.Request) -> Outgoing:
+        """The same request."""
+        return cls(request.method, request.url, request.headers, request.content)
+
+    def again(self, body: bytes) -> Outgoing:
+        """A request that differs in its body alone; what the two share must not be changed."""
+        other = Outgoing.__new__(Outgoing)
+        other.__dict__ = self.__dict__ | {"body": body}
+        return other
+
+
+class Answered(httpx2.Response):
+    """A successful response with its `body` at hand."""
+
+    def __init__(self, status: int, body: bytearray, request: Outgoing) -> None:
+        super().__init__(status, stream=_NO_STREAM, request=request)
+        self.body = body
 
 
 class CappedTransport(httpx2.AsyncBaseTransport):
@@ -34,17 +66,17 @@ class CappedTransport(httpx2.AsyncBaseTransport):
         self._places: dict[str, tuple[URL, str | None]] = {}
         self._open: aiohttp.ClientSession | None = None
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> Answered:
         """The whole response, its status between 200 and 299. Raises Failed."""
-        address = str(request.url)
+        outgoing = request if isinstance(request, Outgoing) else Outgoing.of(request)
+        address, body = outgoing.address, outgoing.body
         try:
             url, proxy = self._place(address)
-            body = request.content
             async with self._session().request(
-                request.method,
+                outgoing.method,
                 url,
                 data=body if len(body) < _COPIED_BYTES else io.BytesIO(body),
-                headers=_headers(request),
+                headers=outgoing.sent,
                 proxy=proxy,
                 allow_redirects=False,
             ) as response:
@@ -61,7 +93,7 @@ class CappedTransport(httpx2.AsyncBaseTransport):
         if len(content) > self._max_bytes:
             what = f"the reply is larger than {self._max_bytes} bytes"
             raise Failed(Outcome.TOO_LONG, what, again=False, alive=True)
-        return httpx2.Response(response.status, content=bytes(content), request=request)
+        return Answered(response.status, content, outgoing)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -94,13 +126,10 @@ class PlainClient(httpx2.AsyncClient):
     def __init__(self, transport: CappedTransport) -> None:
         # No look into the environment: a proxy found there would go round the transport.
         super().__init__(transport=transport, timeout=None, trust_env=False)
-        self._urls: dict[str, httpx2.URL] = {}
 
-    def build_request(self, method: str, url: Any, **given: Any) -> httpx2.Request:
+    def build_request(self, method: str, url: Any, **given: Any) -> Outgoing:
         """The request with these headers and this content."""
-        if url not in self._urls:
-            self._urls[url] = httpx2.URL(url)
-        return httpx2.Request(method, self._urls[url], headers=given.get("headers"), content=given.get("content"))
+        return Outgoing(method, httpx2.URL(url), httpx2.Headers(given.get("headers")), given.get("content") or b"")
 
     async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
         """The whole response. Raises Failed."""
@@ -118,11 +147,11 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> bytearray:
     return body
 
 
-def _headers(request: httpx2.Request) -> dict[str, str]:
+def _headers(headers: httpx2.Headers) -> dict[str, str]:
     """What a server needs to know; the library's account of itself is left out."""
     kept = {
         name.decode("latin-1"): value.decode("latin-1")
-        for name, value in request.headers.raw
+        for name, value in headers.raw
         if name.lower() not in _OURS and not name.lower().startswith(b"x-stainless")
     }
     return kept | {"Accept-Encoding": "identity"}  # so that the limit counts what was sent

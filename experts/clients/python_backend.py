@@ -46,6 +46,8 @@ class Program:
         def carry_out() -> Any:
             try:
                 return use(self.make())
+            except ExpertFailure:
+                raise
             except UserFault as fault:
                 raise ExpertFailure(Outcome.ERROR, str(fault)) from fault
             except Exception as error:  # foreign code

@@ -23,7 +23,8 @@ NOWHERE = "media.invalid"  # a name that is reserved never to exist
 
 @dataclass(frozen=True)
 class Launch:
-    """A server that can be started. `words` is its command line, in which `PORT` stands for the port.
+    """A server that can be started. `words` is its command line, in which `PORT` stands for the port; where it does
+    not, the server's port is fixed by something else and `wanted_port` is what it will be.
 
     devices: what it is loaded onto; servers that share one are started one after the other. health: the path that
     says 200 when it is up. polite: the signal that asks it to end.
@@ -39,6 +40,11 @@ class Launch:
     polite: int = signal.SIGTERM
 
     PORT = "{port}"
+
+    @property
+    def port_is_fixed(self) -> bool:
+        """Whether it would listen at `wanted_port` whatever we choose."""
+        return self.PORT not in self.words
 
     def command(self, port: int) -> tuple[str, ...]:
         """The command line for that port."""

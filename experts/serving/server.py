@@ -179,6 +179,9 @@ class Server:
         wanted = self.port or self.launch.wanted_port
         if self.port is not None and is_free(self.port):
             return
+        if self.launch.port_is_fixed and not is_free(wanted):
+            # Another port would only be watched, not used; the one that holds it may be about to end.
+            raise ProbeFault(f"port {wanted}, at which it would listen, is in use")
         if self.port is not None:
             self._ports.discard(self.port)
         self.port = free_port(wanted, self._ports)

@@ -23,8 +23,11 @@ _LABELS = {"python", "python3", "py"}
 
 
 class RunPython:
-    """Options: the fields of `SandboxLimits`, and `packages`, the names of packages that a program may import: a
-    list, or text divided by commas. Raises UserFault for other options, impossible values and absent packages."""
+    """Needs no picture. Options: the fields of `SandboxLimits`, and `packages`, the names of packages that a program
+    may import: a list, or text divided by commas. Raises UserFault for other options, impossible values and absent
+    packages."""
+
+    needs_picture = False
 
     def __init__(self, *, packages: str | Sequence[str] = "", **limits: Any) -> None:
         known = sorted(SandboxLimits.__dataclass_fields__)
@@ -38,7 +41,7 @@ class RunPython:
         self._packages = tuple(names)
         view_of(self._packages)
 
-    def run(self, picture: Picture, **args: str) -> ToolResult:
+    def run(self, picture: Picture | None = None, **args: str) -> ToolResult:
         """Arguments: `source`, a program or a reply with a ```python block (the last one that holds code); `test`,
         run after it in the same module; `stdin`. The picture plays no part.
 

@@ -27,7 +27,8 @@ class ToolResult:
 
 @runtime_checkable
 class PythonTool(Protocol):
-    """An embedded tool: made once as `Class(**options)`, called from several threads at once."""
+    """An embedded tool: made once as `Class(**options)`, called from several threads at once. One that has an
+    attribute `needs_picture` of False is given None where there is no picture; others are not run then."""
 
     def run(self, picture: Picture, **args: str) -> ToolResult:
         """Work on one picture; arguments come as text from the procedure's templates."""

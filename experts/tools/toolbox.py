@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import time
 from typing import Any
 
 from experts.cache import CallCache, content_key
 from experts.caller import Ledger
 from experts.clients.openai_backend import OpenAIExpertBackend
 from experts.clients.python_backend import Program
+from experts.clients.tally import Tally
 from experts.images import Picture
-from experts.outcome import ExpertFailure, Outcome
+from experts.outcome import ExpertFailure, Outcome, Usage
 from experts.per_loop import PerLoop
 from experts.tools.prompts import prompt_of
 from experts.tools.result import ToolResult
@@ -48,20 +50,59 @@ class _Bench:
         self.client: OpenAIExpertBackend | None = None
         self.served: ServedTool | None = None
         self.program: Program | None = None
+        self._tally = Tally()
         if isinstance(tool.backend, OpenAIBackend):
             self.client = OpenAIExpertBackend(tool.backend, tool.limits)
             self.served = ServedTool(tool, self.client)
         else:
             self.program = Program(tool.backend, "maestro.tools", workers)
 
-    async def run(self, picture: Picture, args: dict[str, str], ledger: Ledger) -> ToolResult:
-        async with self.turns.get():
-            if self.program is not None:
-                timeout_s = self.tool.limits.timeout_s
-                result = await self.program.call(lambda program: program.run(picture, **args), timeout_s)
-            else:
-                assert self.served is not None
-                result = await self.served.run(picture, args, ledger)
+    async def run(self, picture: Picture | None, args: dict[str, str], ledger: Ledger) -> ToolResult:
+        """The result as soon as the tool has room for one more call. Raises ExpertFailure."""
+        turns = self.turns.get()
+        with self._tally.one("queued"):
+            await turns.acquire()
+        try:
+            with self._tally.one("in_flight"):
+                return await self._counted(picture, args, ledger)
+        finally:
+            turns.release()
+
+    def status(self) -> dict[str, Any]:
+        """Plain data: `Tally.status`, and the state of each server (none for an embedded program)."""
+        replicas = [] if self.client is None else self.client.status()
+        return {"backend": self.tool.backend.type, "replicas": replicas, **self._tally.status()}
+
+    async def _counted(self, picture: Picture | None, args: dict[str, str], ledger: Ledger) -> ToolResult:
+        """The result, entered into the tally however the call ends."""
+        started, before, ended = time.monotonic(), ledger.usage, "given_up"
+        try:
+            result = await self._result(picture, args, ledger)
+            ended = Outcome.OK.value
+            return result
+        except ExpertFailure as failure:
+            ended = failure.outcome.value
+            raise
+        finally:
+            used = Usage(
+                ledger.usage.prompt_tokens - before.prompt_tokens,
+                ledger.usage.completion_tokens - before.completion_tokens,
+            )
+            self._tally.ended(ended, time.monotonic() - started, used)
+
+    async def _result(self, picture: Picture | None, args: dict[str, str], ledger: Ledger) -> ToolResult:
+        def run(program: Any) -> Any:
+            if picture is None and getattr(program, "needs_picture", True):
+                raise _no_picture(self.tool.name)
+            return program.run(picture, **args)
+
+        if self.program is not None:
+            result = await self.program.call(run, self.tool.limits.timeout_s)
+        elif picture is None:
+            raise _no_picture(self.tool.name)
+        else:
+            assert self.served is not None
+            result = await self.served.run(picture, args, ledger)
         if not isinstance(result, ToolResult):
             raise ExpertFailure(Outcome.ERROR, f"run() gave {type(result).__name__}, not a ToolResult")
         return result
@@ -76,7 +117,7 @@ class Toolbox:
         self._benches = {tool.name: _Bench(tool, workers) for tool in registry.tools}
         self._digests: dict[tuple[str, str], str | None] = {}
 
-    async def use(self, name: str, picture: Picture, args: dict[str, str], ledger: Ledger) -> ToolResult:
+    async def use(self, name: str, picture: Picture | None, args: dict[str, str], ledger: Ledger) -> ToolResult:
         """The tool's result; what a served one used goes into the ledger. Raises ExpertFailure."""
         bench = self._benches[self._registry.tool(name).name]
         tool = bench.tool
@@ -89,7 +130,7 @@ class Toolbox:
                 raise
 
         if tool.deterministic:
-            key = content_key("tool", tool_identity(tool), picture.sha256, args)
+            key = content_key("tool", tool_identity(tool), picture and picture.sha256, args)
             encoded, _ = await self._cache.once(key, compute, keep=lambda _: True)
         else:
             encoded = await compute()
@@ -110,6 +151,10 @@ class Toolbox:
             self._digests[name] = content_key("procedure", *content) if fixed else None
         return self._digests[name]
 
+    def status(self) -> dict[str, dict[str, Any]]:
+        """How each tool does, by name, as plain data; results from the cache are not counted."""
+        return {name: bench.status() for name, bench in self._benches.items()}
+
     async def prepare(self) -> None:
         """Load what the first calls would load. Raises UserFault."""
         for bench in self._benches.values():
@@ -121,6 +166,11 @@ class Toolbox:
         for bench in self._benches.values():
             if bench.client is not None:
                 await bench.client.aclose()
+
+
+def _no_picture(tool: str) -> ExpertFailure:
+    shown = f"There is no picture, and the tool {tool} of this skill needs one."
+    return ExpertFailure(Outcome.REFUSED, "it needs a picture; there is none", attempts=0, shown=shown)
 
 
 def _encode(result: ToolResult, max_bytes: int) -> str:

@@ -7,6 +7,7 @@ line in `COMMANDS`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -60,10 +61,16 @@ COMMANDS = {
     ),
     "demo": Lazy("The whole loop on this machine: train, evaluate, answer.", "maestro.cli.demo_cmd", "demo"),
     "benchmarks": Lazy("The benchmarks: list, show, check.", "maestro.cli.benchmarks_cmd", "benchmarks"),
+    "serve": Lazy("The orchestrator as a chat model with tools, over HTTP.", "maestro.cli.agentic_cmd", "serve"),
+    "data": Lazy("Training rows: prepare, inspect.", "maestro.cli.data_cmd", "data"),
     "experts": Lazy("Serve and measure the experts: serve, status, matrix.", "maestro.cli.experts_cmd", "experts"),
 }
 # Words that follow a subcommand which is a plain function, and lead to another function of its module.
-SECOND_WORDS = {("evaluate", word): word for word in ("report", "replay", "merge", "compare", "power")}
+SECOND_WORDS = {
+    ("evaluate", word): word
+    for word in ("report", "replay", "merge", "compare", "power", "tables", "study")
+}
+SECOND_WORDS |= {("train", word): word for word in ("watch", "report", "analyse")}
 
 
 class LazyGroup(TyperGroup):
@@ -141,7 +148,14 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """Entry point of the `maestro` program."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    workers = sys.modules.get("experts.workers")
+    if workers is not None and workers.calls_given_up():
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError):
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:

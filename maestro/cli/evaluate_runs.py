@@ -58,7 +58,7 @@ def merge(
 ) -> None:
     """Put the shards of an evaluation together: journal, results.json, scores.jsonl and report.html as of one run."""
     from eval.merge import merge as put_together
-    from maestro.cli.evaluate_cmd import results_table
+    from maestro.cli.results_table import tell_results
 
     with progress_display(Console(stderr=True, quiet=as_json)) as progress:
         made = put_together(runs, out, start_phase=phases(progress))
@@ -66,7 +66,7 @@ def merge(
         typer.echo(json.dumps({"results": str(made.results_path), "report": str(made.report_path)}))
         return
     console = Console()
-    console.print(results_table(made.results))
+    tell_results(console, made.results)
     if made.results["status"] != "complete":
         missing = made.results["expected"] - made.results["trajectories"]
         console.print(f"[yellow]{missing} trajectories have not run, {made.results['errors']} failed;")

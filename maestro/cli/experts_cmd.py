@@ -62,7 +62,7 @@ def matrix(
     """Accuracy of every expert under every skill on every family, printed and drawn as a heat map."""
     from eval.benchmarks.embedded.world import generate
     from eval.figures import draw_matrix
-    from eval.rows import task_of
+    from eval.row_sources import task_of
     from maestro.cli.evaluate_cmd import progress_display
     from registry.registry import Registry
 

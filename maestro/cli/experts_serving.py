@@ -160,7 +160,7 @@ def _show(plan: Plan) -> None:
     from experts.serving.placement import budget_gib
 
     placement = plan.placement
-    table = Table("", "for", "weights", "cache", "rest", "GiB", "share", box=None)
+    table = Table("device and its models", "answers for", "weights", "cache", "rest", "sum GiB", "share", box=None)
     for column in table.columns[2:]:
         column.justify = "right"
     for gpu in placement.gpus:
@@ -184,7 +184,8 @@ def _show(plan: Plan) -> None:
         typer.echo(f"{part.name} is served elsewhere: {', '.join(part.urls)}")
     for note in plan.notes:
         typer.echo(note)
-    typer.echo("")
+    typer.echo("share: --gpu-memory-utilization of each server; all memory is estimated, on the high side")
+    typer.echo("\nwhat is started, for each server:")
     for launch in plan.launches:
         typer.echo(launch.shell(launch.wanted_port))
 

@@ -17,10 +17,10 @@ from rich.progress import (
 from rich.text import Text
 
 
-def phases(progress: Progress) -> Callable[[str, int], Callable[[], None]]:
+def phases(progress: Progress) -> Callable[[str, int | None], Callable[[], None]]:
     """One line of the progress display for each phase, with rate and remaining time."""
 
-    def start(name: str, steps: int) -> Callable[[], None]:
+    def start(name: str, steps: int | None) -> Callable[[], None]:
         line = progress.add_task(name, total=steps)
         return lambda: progress.advance(line)
 

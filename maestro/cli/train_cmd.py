@@ -19,7 +19,12 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from maestro.cli.train_analyse import analyse
+from maestro.cli.train_report import LivePages, report
+from maestro.cli.train_watch import watch
 from registry.errors import UserFault
+
+__all__ = ["analyse", "report", "train", "watch"]  # the second words of `maestro train` (see maestro.cli.app)
 
 if TYPE_CHECKING:
     from train.config import TrainConfig
@@ -42,6 +47,9 @@ def train(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Compose and check verl's settings, print who set each, start nothing.")
+    ] = False,
 ) -> None:
     """Train an orchestrator: cold start on a keyword router, then GRPO through verl.
 
@@ -49,15 +57,22 @@ def train(
     """
     from train.config import describe, load_config
 
-    settings = load_config(config, [*(overrides or []), *([f"registry={json.dumps(registry)}"] if registry else [])])
+    given = [*(overrides or []), *([f"registry={json.dumps(registry)}"] if registry else [])]
+    settings = load_config(config, given)
     if explain:
         _explain(settings, describe(settings), as_json)
+        return
+    if dry_run:
+        from maestro.cli.train_dry_run import tell
+
+        tell(config, given, as_json=as_json)
         return
     from train.grpo import TrainingCollapsed, TrainingFailed
     from train.pipeline import train as run
 
     console = Console(stderr=True)
     with Display(console) as display:
+        display.pages = LivePages(settings.run, settings.watch.pages_every, display.warn)
         try:
             summary = run(settings, write_benchmark_rows(settings), display, stop_on_collapse=stop_on_collapse)
         except TrainingFailed as error:
@@ -67,12 +82,15 @@ def train(
         except TrainingCollapsed as error:
             console.print(f"[bold red]stopped:[/] {error}")
             raise typer.Exit(3) from error
+        finally:
+            display.pages.write()
     result = {"run": summary.root, "policy": f"{summary.root}/policy", **vars(summary)}
     if as_json:
         print(json.dumps(result))
     else:
         console.print(
-            f"policy   {result['policy']}\ncurves   {summary.root}/curves.png\nmetrics  {summary.root}/metrics.jsonl"
+            f"policy   {result['policy']}\ncurves   {summary.root}/curves.png\nmetrics  {summary.root}/metrics.jsonl\n"
+            f"page     {summary.root}/training.html"
         )
 
 
@@ -120,6 +138,7 @@ class Display:
             TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=console,
         )  # fmt: skip
         self._task: Any = None
+        self.pages: LivePages | None = None
         self._plain = not console.is_terminal
 
     def __enter__(self) -> Display:
@@ -147,6 +166,9 @@ class Display:
         self._progress.update(self._task, completed=done, note=note)
 
     def step(self, record: dict[str, Any], steps: int) -> None:
+        if self.pages is not None:
+            self.pages.step(record)
+
         def show(key: str, form: str) -> str:
             return "-" if record.get(key) is None else format(record[key], form)
 

@@ -14,10 +14,11 @@ import random
 import re
 from collections.abc import Iterable
 
+from orchestrator.policies.descriptions import expert_text, skill_text
 from orchestrator.policies.once import DelegateOnce
 from registry.errors import UserFault
 from registry.registry import Registry
-from registry.schema import Expert, Skill
+from registry.schema import Skill
 from registry.words import fold, holds
 
 KEYWORD_POINTS = 1.0
@@ -41,8 +42,8 @@ class KeywordRouter(DelegateOnce):
             raise UserFault(f"keyword router: temperature {temperature!r}", fix="give a number of at least 0")
         self.name = "keyword_router" if temperature == 0 else f"keyword_router:{temperature:g}"
         self.temperature, self._seed = temperature, seed
-        self._experts = [(expert.name, _words([_expert_text(expert)])) for expert in registry.experts]
-        self._skills = [(skill.name, _words([_skill_text(skill)]), _keywords(skill)) for skill in registry.skills]
+        self._experts = [(expert.name, _words([expert_text(expert)])) for expert in registry.experts]
+        self._skills = [(skill.name, _words([skill_text(skill)]), _keywords(skill)) for skill in registry.skills]
 
     def pair_scores(self, question: str) -> dict[tuple[str, str], float]:
         """Score of every pair, in the order of the registry."""
@@ -68,15 +69,6 @@ class KeywordRouter(DelegateOnce):
         chances = self.pair_probabilities(question)
         rng = random.Random(f"{self._seed}:{seed}")
         return rng.choices(list(chances), weights=list(chances.values()))[0]
-
-
-def _expert_text(expert: Expert) -> str:
-    return " ".join([expert.name, *expert.aliases, expert.description])
-
-
-def _skill_text(skill: Skill) -> str:
-    inner = [text for sub in skill.subskills for text in (sub.name, *sub.aliases, sub.description)]
-    return " ".join([skill.name, *skill.aliases, skill.description, *inner])
 
 
 def _keywords(skill: Skill) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from orchestrator.episode import Episode
 from orchestrator.neutralise import neutralise
 from orchestrator.policy import PolicyTurn
 from orchestrator.prompt import question_text
+from orchestrator.task import Task
 
 
 class DelegateOnce(ABC):
@@ -27,15 +28,29 @@ class DelegateOnce(ABC):
 
     async def act(self, episode: Episode, *, seed: int) -> PolicyTurn:
         started = time.perf_counter()
-        if episode.task is None:
-            raise ValueError(f"episode {episode.task_id} carries no task")
-        replies = [t.observation for t in episode.turns if isinstance(t.action, Search) and t.observation]
-        if replies:
-            text = f"<answer> {neutralise(replies[-1].text).strip()} </answer>"
-        else:
-            expert, skill = self.pick(episode.task.question, seed)
-            text = f"<search> {expert}@@{skill}: {question_text(episode.task)} </search>"
+        text = reply_as_answer(episode)
+        if text is None:
+            text = call_of(episode, self.pick(task_of(episode).question, seed))
         return PolicyTurn(text, latency_s=time.perf_counter() - started)
 
     async def aclose(self) -> None:  # noqa: B027  nothing to close is the rule, not a gap
         """Nothing is held."""
+
+
+def task_of(episode: Episode) -> Task:
+    """The episode's task. Raises ValueError where it carries none."""
+    if episode.task is None:
+        raise ValueError(f"episode {episode.task_id} carries no task")
+    return episode.task
+
+
+def reply_as_answer(episode: Episode) -> str | None:
+    """The turn that repeats the last reply; None before there is one."""
+    replies = [t.observation for t in episode.turns if isinstance(t.action, Search) and t.observation]
+    return f"<answer> {neutralise(replies[-1].text).strip()} </answer>" if replies else None
+
+
+def call_of(episode: Episode, pair: tuple[str, str]) -> str:
+    """The turn that asks a pair (expert, skill) the question as it stands."""
+    expert, skill = pair
+    return f"<search> {expert}@@{skill}: {question_text(task_of(episode))} </search>"

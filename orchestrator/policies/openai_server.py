@@ -15,10 +15,12 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from experts.per_loop import PerLoop
 from orchestrator.episode import Episode
+from orchestrator.policies.bounded_client import bounded_client, failure, read_body
 from orchestrator.policies.chat_completion import read_completion
 from orchestrator.policy import InfrastructureError, PolicyTurn
 from orchestrator.prompt import openai_messages
@@ -29,7 +31,6 @@ from registry.errors import UserFault
 
 Style = Literal["inline", "chat"]
 MAX_REPLY_BYTES = 4 * 1024 * 1024
-_ERROR_BYTES = 16_384
 _DIRECT = "<answer>"
 _DIRECT_REQUEST = "Answer directly, without any call, in the form <answer> your answer </answer>."
 
@@ -40,7 +41,8 @@ class OpenAIServerPolicy:
     temperature, top_p: of sampling. system: system prompt text. api_key_env: environment variable that holds
     the key.
     timeout_s: for one request. tokenizer: the served model's, for exact budgets. extensions: whether to send
-    vLLM's own fields (`include_stop_str_in_output`, `return_token_ids`); needed for `inline`.
+    vLLM's own fields (`include_stop_str_in_output`, `return_token_ids`); needed for `inline`. request: fields
+    of the request that are sent as given here; those given as None are not sent, for models that refuse them.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class OpenAIServerPolicy:
         timeout_s: float = 120.0,
         tokenizer: Tokenizer | None = None,
         extensions: bool = True,
+        request: Mapping[str, Any] | None = None,
     ) -> None:
         if style == "inline" and not extensions:
             raise UserFault("policy style 'inline' needs a server with vLLM's extensions", fix="use style 'chat'")
@@ -68,6 +71,7 @@ class OpenAIServerPolicy:
         base = url.rstrip("/")
         self._url = base if base.endswith("/v1") else f"{base}/v1"
         self._key = os.environ[api_key_env] if api_key_env else "none"
+        self.request = dict(request or {})
         self._clients: PerLoop[list[Any]] = PerLoop(list)
 
     async def act(self, episode: Episode, *, seed: int) -> PolicyTurn:
@@ -101,8 +105,6 @@ class OpenAIServerPolicy:
 
     async def _complete(self, conversation: list[dict[str, Any]], begun: str, seed: int, max_tokens: int) -> PolicyTurn:
         """One request; `begun` is an assistant message to continue."""
-        import openai  # takes most of a second, so only when a server is really called
-
         extra: dict[str, Any] = {}
         if self.extensions:
             extra = {"include_stop_str_in_output": True, "return_token_ids": True}
@@ -121,56 +123,28 @@ class OpenAIServerPolicy:
         }
         if self.extensions:
             request["logprobs"] = True
+        for field, value in self.request.items():
+            request.pop(field, None)
+            if value is not None:
+                extra[field] = value
         create = self._client().chat.completions.with_streaming_response.create
         started = time.perf_counter()
         try:
             # Our own timer: the library's limits are for each read, and a server may trickle bytes for ever.
             async with asyncio.timeout(self.timeout_s):
                 async with create(**request) as response:
-                    body = await self._body(response)
+                    body = await read_body(response, MAX_REPLY_BYTES, self._url)
         except TimeoutError:
             raise InfrastructureError(f"{self._url}: no reply within {self.timeout_s:g} s") from None
-        except InfrastructureError:
-            raise
-        except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, InfrastructureError):  # the library wraps what a hook raises
-                raise error.__cause__ from None
-            raise InfrastructureError(f"{self._url}: {error.__cause__ or error}") from None
         except Exception as error:  # the library's own, and a connection lost while the body was read
-            raise InfrastructureError(f"{self._url}: {type(error).__name__}: {error}") from None
+            raise failure(error, self._url) from None
         return read_completion(body, time.perf_counter() - started, self._url)
-
-    async def _body(self, response: Any) -> bytes:
-        body = bytearray()
-        async for chunk in response.iter_bytes():
-            body += chunk
-            if len(body) > MAX_REPLY_BYTES:
-                raise InfrastructureError(f"{self._url}: the reply is larger than {MAX_REPLY_BYTES} bytes")
-        return bytes(body)
 
     def _client(self) -> Any:
         """The client of the running event loop."""
-        import openai
-
         if not (kept := self._clients.get()):
-            http = openai.DefaultAsyncHttpxClient(event_hooks={"response": [_stop_at_bad_status]})
-            kept.append(
-                openai.AsyncOpenAI(base_url=self._url, api_key=self._key, timeout=None, max_retries=0, http_client=http)
-            )
+            kept.append(bounded_client(self._url, self._key))
         return kept[0]
-
-
-async def _stop_at_bad_status(response: Any) -> None:
-    """Called before the library sees the response: it would read an error's body whole, however large."""
-    if response.status_code < 400:
-        return
-    body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) >= _ERROR_BYTES:
-            break
-    words = " ".join(bytes(body[:_ERROR_BYTES]).decode("utf-8", "replace").split())
-    raise InfrastructureError(f"{response.url.host}: status {response.status_code}: {words[:300]}")
 
 
 def _task(episode: Episode) -> Task:

@@ -46,8 +46,12 @@ def choice(gold: str, answer: str, choices: Sequence[str] | None, numbered: bool
     options.
     """
     options = tuple(choices) if choices is not None else None
+    return judge_option(gold, read_option(answer, options, numbered), options)
+
+
+def judge_option(gold: str, read: int | None, options: tuple[str, ...] | None) -> Score:
+    """The score of the option that was read (0 is A; None: no single one). Raises ValueError as `gold_index` does."""
     expected = gold_index(gold, options)
-    read = read_option(answer, options, numbered)
     if read is None:
         return wrong(None, f"expected {ascii_uppercase[expected]}, and the answer names no single option")
     letter = ascii_uppercase[read]
@@ -141,15 +145,19 @@ def _option_forms(option: str, letter: str) -> tuple[str, ...]:
 
 def _option_text(answer: str, options: tuple[str, ...]) -> int | None:
     """The one option whose whole text, or whose number, the answer is."""
-    said = {plain(answer), plain_answer(answer), plain(_strip_leads(fold(answer)))}
+    folded = fold(answer)
+    bare = plain_answer(folded)
+    led = _strip_leads(folded)
+    said = {plain(folded), bare, plain(led)} if led != folded else {plain(folded), bare}
     hits = [i for i, option in enumerate(options) if said & set(_option_forms(option, ascii_uppercase[i]))]
-    if not hits and (number := parse_number(plain_answer(answer))) is not None:
+    if not hits and (number := parse_number(bare)) is not None:
         values = [parse_number(option) for option in options]
         same = [v is not None and (v.value, v.percent) == (number.value, number.percent) for v in values]
         hits = [i for i, equal in enumerate(same) if equal]
     return hits[0] if len(hits) == 1 else None
 
 
+@lru_cache(maxsize=4096)
 def gold_index(gold: str, options: tuple[str, ...] | None) -> int:
     """Index of the right option (0 is A), given by its letter or its text. Raises ValueError for none of them."""
     if options is not None and not 1 <= len(options) <= 26:

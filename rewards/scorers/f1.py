@@ -11,9 +11,7 @@ from rewards.score import Score
 from rewards.scorers.text import plain, plain_answer
 
 # One token is one Han character or one word of any other script.
-_TOKEN = re.compile(
-    r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[^\W_\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
-)
+_TOKEN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[^\W_\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 
 
 def f1(gold: str, answer: str) -> Score:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from rewards.score import Score, judged, wrong
-from rewards.scorers.choice import choice, read_option
+from rewards.scorers.choice import judge_option, read_option
 from rewards.scorers.exact import exact
 from rewards.scorers.expression import MAX_EXPRESSION_CHARS, evaluate
 from rewards.scorers.numbers import parse_number
@@ -22,20 +23,18 @@ def mathematics(gold: str, answer: str, choices: Sequence[str] | None = None) ->
     """
     if choices:
         options = tuple(choices)
-        if read_option(answer, options) is not None:
-            return choice(gold, answer, options)
-        value = value_of(answer)
-        hits = [] if value is None else [o for o in options if _same(value_of(o), value)]
-        return choice(gold, hits[0] if len(hits) == 1 else "", options)
-    expected = value_of(gold)
+        index = read_option(answer, options)
+        if index is None and (value := value_of(answer)) is not None:
+            hits = [i for i, option in enumerate(options) if _same(_known_value(option), value)]
+            index = hits[0] if len(hits) == 1 else None
+        return judge_option(gold, index, options)
+    expected = _known_value(gold)
     if expected is None:
         return exact(gold, answer)
     read = value_of(answer)
     if read is None:
         return wrong(None, f"expected {gold!r:.100}, and the answer has no value")
-    return judged(
-        _same(expected, read), f"{read:.6g}", f"expected {expected:.6g}, read {read:.6g}: two decimals"
-    )
+    return judged(_same(expected, read), f"{read:.6g}", f"expected {expected:.6g}, read {read:.6g}: two decimals")
 
 
 def value_of(text: str) -> float | None:
@@ -51,6 +50,10 @@ def value_of(text: str) -> float | None:
     if number is not None:
         return None if number.percent else float(number.value)
     return evaluate(folded)
+
+
+_known_value = lru_cache(maxsize=4096)(value_of)
+"""For gold answers and options, which come again with every sample."""
 
 
 def _same(one: float | None, other: float | None) -> bool:

@@ -36,9 +36,7 @@ def compare(expected: Number, read: Number, tolerance: Decimal) -> Score:
         return wrong(str(read), f"expected {expected}, read {read}: the units differ")
     limit = "exactly" if tolerance == EXACT else f"within {100 * tolerance:f}".rstrip("0").rstrip(".") + " %"
     is_right = close(read.value, expected.value, tolerance)
-    return judged(
-        is_right, str(read), f"expected {expected}, read {read}: {'' if is_right else 'not '}equal {limit}"
-    )
+    return judged(is_right, str(read), f"expected {expected}, read {read}: {'' if is_right else 'not '}equal {limit}")
 
 
 def integer(gold: str, answer: str) -> Score:

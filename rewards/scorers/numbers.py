@@ -37,6 +37,7 @@ _LATEX = (
     ("^{\\circ}", "°"), ("^\\circ", "°"), ("\\degree", "°"), ("\\dfrac", "\\frac"), ("\\tfrac", "\\frac"),
 )  # fmt: skip
 _DEC = r"(?:\d+(?:\.\d*)?|\.\d+)"
+_DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(
     rf"""(?P<sign>[+-])?\s*(?:US)?[$£€¥]?\s*(?P<inner_sign>-)?
     (?:
@@ -75,7 +76,7 @@ def parse_number(text: str) -> Number | None:
     if "\\" in folded or "{" in folded:
         for latex, plainer in _LATEX:
             folded = folded.replace(latex, plainer)
-    match = _NUMBER.fullmatch(folded.strip().rstrip("。"))
+    match = _NUMBER.fullmatch(folded.strip().rstrip("。")) if _DIGIT.search(folded) else None
     if match is None:
         return _from_word(plain(folded))
     try:

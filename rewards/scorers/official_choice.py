@@ -86,7 +86,7 @@ def erqa(gold: str, answer: str, choices: Options) -> Score:
     return _judge(gold, choices, said if len(said) == 1 and said in ascii_uppercase else None)
 
 
-_MICROVQA = re.compile(r"answer is \*?\*?\(?([0-9A-Z])(?![0-9A-Za-z])")
+_MICROVQA = re.compile(r"answer is \*?\*?\(?([0-9]|[A-Z](?![0-9A-Za-z]))")
 
 
 def microvqa(gold: str, answer: str, choices: Options) -> Score:
@@ -135,20 +135,26 @@ def _json_answer(answer: str) -> str:
     return value if isinstance(value, str) else plain
 
 
-_LONE = re.compile(r"(?<![A-Za-z0-9])([A-D])(?![A-Za-z0-9])")
+_GEOMETRY3K = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"[Aa]nswer\s*[:=]\s*\(?([A-Da-d])\)?",
+        r"\b([A-Da-d])\s*[.)\]]",
+        r"^\s*\(?([A-Da-d])\)?$",
+        r"\b([A-Da-d])\b",
+    )
+)
 
 
 def geometry3k(gold: str, answer: str, choices: Options) -> Score:
-    """Geometry3K with four options, after lmms-eval: the last of A to D that stands alone, else the first option
-    whose text is in the answer."""
-    letters = _LONE.findall(answer)
-    if letters:
-        return _judge(gold, choices, letters[-1])
-    inside = [
-        letter
-        for letter, option in zip(ascii_uppercase, choices or (), strict=False)
-        if option.strip() and option.strip() in answer
-    ]
+    """Geometry3K with four options, after lmms-eval: the last of A to D, in either case, by the first of four
+    patterns that finds one (so "a triangle" says A), else the first option whose text is in the answer."""
+    said = answer.strip()
+    for pattern in _GEOMETRY3K:
+        if letters := pattern.findall(said):
+            return _judge(gold, choices, letters[-1].upper())
+    lowered = said.lower()
+    inside = [letter for letter, text in zip(ascii_uppercase, choices or (), strict=False) if text.lower() in lowered]
     return _judge(gold, choices, inside[0] if inside else None)
 
 

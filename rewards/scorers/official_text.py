@@ -57,7 +57,8 @@ _COUNTS = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
 )  # fmt: skip
-_COUNT = re.compile(rf"\b(?:([0-9]|1[0-9]|20)|({'|'.join(_COUNTS)}))\b", re.ASCII)
+# Chinese characters are letters to these boundaries: "3" is read in "3 个" and not in "3个".
+_COUNT = re.compile(rf"\b(?:([0-9]|1[0-9]|20)|({'|'.join(_COUNTS)}))\b")
 
 
 def tallyqa(gold: str, answer: str) -> Score:
@@ -76,10 +77,10 @@ def tallyqa(gold: str, answer: str) -> Score:
     return judged(read == expected, str(read), f"expected {expected}, the harness reads {read}")
 
 
-_FIRST_NUMBER = re.compile(r"\d+", re.ASCII)
+_FIRST_NUMBER = re.compile(r"\d+")
 _FIRST_LETTER = re.compile(r"[a-z]")
 _GRIDS = tuple(
-    re.compile(pattern, re.ASCII)
+    re.compile(pattern)
     for pattern in (r"\{(\d+)\}\s*\{(\d+)\}", r"\((\d+)\s*,\s*(\d+)\)", r"rows=\{(\d+)\}\scolumns=\{(\d+)\}")
 )
 

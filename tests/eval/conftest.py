@@ -1,16 +1,46 @@
-"""Doubles for the evaluation's tests: trajectories in JSON form, and facts of them."""
+"""Doubles for the evaluation's tests: trajectories in JSON form, facts of them, and two experts that are programs."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eval.facts import Facts, facts_of
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 MakeTrajectory = Callable[..., dict[str, Any]]
 MakeFacts = Callable[..., Facts]
+
+TWO_EXPERTS = """
+experts:
+  Shape-Spotter:
+    description: counts and colours of shapes
+    backend: {type: python, target: "two_expert_doubles:Two"}
+  Line-Tracer:
+    description: lines and touching circles
+    backend: {type: python, target: "two_expert_doubles:Yes"}
+skills:
+  Looking:
+    description: looking
+    subskills:
+      look: {description: looks, keywords: [], procedure: {steps: [{ask: "{{ question }}"}]}}
+"""
+
+PROGRAMS = """
+class Two:
+    def answer(self, prompt, pictures):
+        return "2"
+
+
+class Yes:
+    def answer(self, prompt, pictures):
+        return "Yes"
+"""
 
 
 def make_trajectory(
@@ -110,3 +140,16 @@ def _make_trajectory() -> MakeTrajectory:
 @pytest.fixture(name="make_facts", scope="session")
 def _make_facts() -> MakeFacts:
     return make_facts
+
+
+@pytest.fixture(scope="session")
+def write_two_experts() -> Callable[[Path], Path]:
+    """Writes two experts into a folder, one that always says "2" and one that always says "Yes", and returns their
+    registry. The folder must be importable."""
+
+    def _write(folder: Path) -> Path:
+        (folder / "two_expert_doubles.py").write_text(PROGRAMS)
+        (folder / "registry.yaml").write_text(TWO_EXPERTS)
+        return folder / "registry.yaml"
+
+    return _write

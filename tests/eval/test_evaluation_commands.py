@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,32 +12,6 @@ from typer.testing import CliRunner
 
 from maestro.cli import evaluate_cmd, experts_cmd
 from registry.errors import UserFault
-
-REGISTRY = """
-experts:
-  Shape-Spotter:
-    description: coloured shapes
-    backend: {type: python, target: "doubles_of_programs:Two"}
-  Line-Tracer:
-    description: lines
-    backend: {type: python, target: "doubles_of_programs:Yes"}
-skills:
-  Looking:
-    description: looking
-    subskills:
-      look: {description: looks, keywords: [], procedure: {steps: [{ask: "{{ question }}"}]}}
-"""
-
-PROGRAMS = """
-class Two:
-    def answer(self, prompt, pictures):
-        return "2"
-
-
-class Yes:
-    def answer(self, prompt, pictures):
-        return "Yes"
-"""
 
 CONFIG = """
 benchmark: embedded
@@ -57,9 +32,8 @@ def app() -> typer.Typer:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "doubles_of_programs.py").write_text(PROGRAMS)
-    (tmp_path / "registry.yaml").write_text(REGISTRY)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_two_experts: Callable[[Path], Path]) -> Path:
+    write_two_experts(tmp_path)
     (tmp_path / "eval.yaml").write_text(CONFIG.format(run=tmp_path / "run"))
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path

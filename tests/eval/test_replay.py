@@ -57,8 +57,10 @@ def test_the_journal_is_left_as_it_is_and_the_outcome_lies_beside_it(folder: Pat
 def test_another_rule_can_be_asked_for(folder: Path) -> None:
     found = replay(folder, scorer="exact")
     assert [(change.row, change.after) for change in found.changes] == [("b", 1.0), ("c", 0.0)]
-    with pytest.raises(UserFault, match="unknown benchmark 'exakt': did you mean 'exact'"):
+    with pytest.raises(UserFault, match="unknown rule 'exakt'\n  where: --scorer\n  fix: did you mean 'exact'"):
         replay(folder, scorer="exakt")
+    with pytest.raises(UserFault, match=r"fix: known are .*chartqa, "):
+        replay(folder, scorer="zzzzzzzz': x")
     with pytest.raises(UserFault, match="two rules at once"):
         replay(folder, scorer="exact", lenient=True)
 
@@ -115,5 +117,45 @@ def test_replay_on_the_command_line(folder: Path) -> None:
 
 def test_a_folder_without_a_journal_is_the_users_fault(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["evaluate", "replay", str(tmp_path)]) == 2
-    assert "the journal cannot be read" in capfd.readouterr().err
+    assert "this folder holds no evaluation (no journal.jsonl)" in capfd.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_is_not_there_is_told_with_the_nearest_names(folder: Path, tmp_path: Path) -> None:
+    run_folder = tmp_path / "runs" / "demo"
+    run_folder.mkdir(parents=True)
+    (folder / "journal.jsonl").rename(run_folder / "journal.jsonl")
+    with pytest.raises(UserFault, match=f"no such run\n  where: .*demoo\n  fix: did you mean {run_folder}\\?"):
+        replay(run_folder.with_name("demoo"))
+    with pytest.raises(UserFault, match=f"fix: runs there: {run_folder}"):
+        replay(run_folder.with_name("chartqa"))
+    with pytest.raises(UserFault, match=f"fix: runs in it: {run_folder}"):
+        replay(run_folder.parent)
+    with pytest.raises(UserFault, match=f"a file, not the folder.*\n.*\n  fix: give its folder: {run_folder}"):
+        replay(run_folder / "journal.jsonl")
+    with pytest.raises(UserFault, match="no such run"):
+        replay(tmp_path / "nowhere" / "x")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "nothing has run yet: the journal is empty"),
+        ('{"loss": 1}\n{"loss": 2}\n', "no line of this file is a trajectory"),
+        ("not JSON at all", "no line of this file is a trajectory"),
+    ],
+)
+def test_a_journal_without_a_trajectory_is_the_users_fault(tmp_path: Path, content: str, says: str) -> None:
+    (tmp_path / "journal.jsonl").write_text(content)
+    with pytest.raises(UserFault, match=says):
+        replay(tmp_path)
+    assert not (tmp_path / "replay.json").exists()
+
+
+def test_a_trajectory_without_its_benchmark_is_named_by_its_row(tmp_path: Path, make_trajectory) -> None:
+    trajectory = make_trajectory("a")
+    del trajectory["benchmark"]
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        journal.append(arm="after", split="test", score=score(1.0, "42"), trajectory=trajectory)
+    with pytest.raises(UserFault, match="'benchmark' is missing or wrong\n  where: row a"):
+        replay(tmp_path)

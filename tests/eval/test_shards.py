@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +17,6 @@ from eval.run import Evaluation, evaluate
 from eval.shard import Shard, parse_shard
 from registry.errors import UserFault
 from registry.registry import Registry
-
-REGISTRY = """
-experts:
-  Shape-Spotter:
-    description: counts and colours of shapes
-    backend: {type: python, target: "doubles_for_shards:Two"}
-  Line-Tracer:
-    description: lines and touching circles
-    backend: {type: python, target: "doubles_for_shards:Yes"}
-skills:
-  Looking:
-    description: looking
-    subskills:
-      look: {description: looks, keywords: [], procedure: {steps: [{ask: "{{ question }}"}]}}
-"""
-
-PROGRAMS = """
-class Two:
-    def answer(self, prompt, pictures):
-        return "2"
-
-
-class Yes:
-    def answer(self, prompt, pictures):
-        return "Yes"
-"""
 
 CONFIG = """
 benchmark: embedded
@@ -65,8 +39,6 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        (folder / "doubles_for_shards.py").write_text(PROGRAMS)
-        (folder / "registry.yaml").write_text(REGISTRY)
         (folder / "eval.yaml").write_text(CONFIG.format(run=folder / "run"))
 
     def run(self, folder: Path, shard: str | None = None, *overrides: str) -> Evaluation:
@@ -81,8 +53,9 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory, write_two_experts: Callable[[Path], Path]) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("shards")
+    write_two_experts(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
         made = World(folder)

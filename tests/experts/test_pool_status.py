@@ -36,7 +36,7 @@ def test_status_counts_calls_outcomes_tokens_and_money(server: Server):
 
     status = asyncio.run(main())
     assert json.loads(json.dumps(status)) == status
-    one = status["Reader"]
+    one = status["experts"]["Reader"]
     assert (one["backend"], one["calls"], one["queued"], one["in_flight"]) == ("openai", 3, 0, 0)
     assert one["outcomes"] == {"ok": 2, "refused": 1}
     assert one["tokens"] == {"prompt": 2000, "completion": 200}
@@ -64,15 +64,15 @@ def test_status_shows_what_rests_what_runs_and_what_waits(server: Server):
         async with ExpertPool(registry) as pool:
             calls = [asyncio.create_task(pool.delegate("Reader", "Charts", f"{n}", ())) for n in range(8)]
             for _ in range(1000):
-                status = pool.status()["Reader"]
+                status = pool.status()["experts"]["Reader"]
                 if status["replicas"][0]["state"] == "open" and status["replicas"][1]["in_flight"] == 6:
                     break
                 await asyncio.sleep(0.01)
             for call in calls:
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
-            assert pool.status()["Reader"]["in_flight"] == 0
-            assert pool.status()["Reader"]["outcomes"] == {"given_up": 6}
+            assert pool.status()["experts"]["Reader"]["in_flight"] == 0
+            assert pool.status()["experts"]["Reader"]["outcomes"] == {"given_up": 6}
             return status
 
     status = asyncio.run(main())
@@ -92,7 +92,7 @@ def test_an_embedded_program_has_no_replicas():
         registry = Registry((expert("Reader"),), (skill(),))
         async with ExpertPool(registry, backends={"Reader": Scripted(lambda _: RuntimeError("oops"))}) as pool:
             await pool.delegate("Reader", "Charts", "bar?", ())
-            return pool.status()["Reader"]
+            return pool.status()["experts"]["Reader"]
 
     status = asyncio.run(main())
     assert (status["replicas"], status["outcomes"]) == ([], {"error": 1})

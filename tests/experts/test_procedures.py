@@ -193,12 +193,6 @@ def test_a_failing_call_ends_the_procedure_and_names_its_step():
     assert "repair round 1, step 1: too slow" in again.message
 
 
-def test_a_tool_without_a_picture_refuses():
-    failed = fails({"steps": [{"tool": "ocr", "save": "ocr"}, {"ask": "q"}]}, pictures=())
-    assert failed.outcome is Outcome.REFUSED
-    assert "needs a picture" in failed.message
-
-
 def test_an_optional_tool_that_fails_leaves_an_empty_result_and_is_told():
     answer, calls = run(
         {
@@ -212,13 +206,6 @@ def test_an_optional_tool_that_fails_leaves_an_empty_result_and_is_told():
     assert answer == "5"
     assert calls.asked == [("How high is B?[]", None, (PICTURE,))]
     assert calls.missing == ["skill 'Charts', subskill 'Read_Values', step 1: nobody listens"]
-
-
-def test_an_optional_tool_without_a_picture_is_missed_too():
-    answer, calls = run(
-        {"steps": [{"tool": "zoom", "save": "close", "optional": True}, {"ask": "{{ question }}"}]}, "5", pictures=()
-    )
-    assert (answer, calls.used, len(calls.missing)) == ("5", [], 1)
 
 
 def test_a_tool_that_is_needed_ends_the_procedure():

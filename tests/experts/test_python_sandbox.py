@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,16 +19,6 @@ from registry.errors import UserFault
 
 ROOT = Path(__file__).resolve().parents[2]
 needs_one = pytest.mark.skipif(len(ABSENT) == len(NAMES), reason=f"nothing isolates here: {ABSENT}")
-
-
-@pytest.fixture(params=NAMES)
-def isolation(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Each isolation that holds here; afterwards no scratch folder is left."""
-    if request.param in ABSENT:
-        pytest.skip(f"no {request.param} here: {ABSENT[request.param]}")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    yield request.param
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_program_runs_with_its_input_and_files(isolation: str) -> None:

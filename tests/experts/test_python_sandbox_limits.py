@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
-from sandbox_doubles import ABSENT, MIB, attack
-
-from experts.sandbox.isolation import NAMES
-
-
-@pytest.fixture(params=NAMES)
-def isolation(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    if request.param in ABSENT:
-        pytest.skip(f"no {request.param} here: {ABSENT[request.param]}")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    yield request.param
-    assert list(tmp_path.iterdir()) == []
+from sandbox_doubles import MIB, attack
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from experts.workers import NoWorker, Workers
+from experts.workers import NoWorker, Workers, calls_given_up
 
 
 def test_result_and_fault_of_a_call_reach_its_caller():
@@ -122,3 +122,22 @@ def test_two_event_loops_share_the_workers():
     workers.close()
     with pytest.raises(NoWorker, match="closed"):
         asyncio.run(workers.run(lambda: 1, 1))
+
+
+def test_a_call_that_was_given_up_is_known_until_it_comes_back():
+    release = threading.Event()
+
+    async def main() -> None:
+        workers = Workers(1)
+        with pytest.raises(TimeoutError):
+            await workers.run(release.wait, 0.05)
+        workers.close()
+
+    before = calls_given_up()
+    asyncio.run(main())
+    assert calls_given_up() == before + 1
+    release.set()
+    until = time.monotonic() + 5
+    while calls_given_up() > before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert calls_given_up() == before

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from experts.clients.deadlines import nearest
 from experts.outcome import Delegation, Outcome, Usage
 from orchestrator.budget import Budget
 from orchestrator.episode import Episode
@@ -166,6 +167,19 @@ def test_the_episode_deadline_keeps_what_was_done(task_of: Callable[..., Task], 
     made = run_one(task_of(), scripted(CALL.format("q"), 30.0), pool_of(), episode_deadline_s=0.1)
     assert (made.stop, made.valid, made.counts["calls"]) == ("deadline", False, 1)
     assert made.error == "the episode took longer than 0.1 s"
+
+
+def test_a_call_is_told_when_its_episode_ends(task_of: Callable[..., Task], pool_of: Any, scripted: Any) -> None:
+    told: list[tuple[float, str]] = []
+
+    def reply(expert: str, skill: str, question: str) -> str:
+        told.append(nearest(100.0))
+        return "42"
+
+    policy = scripted(CALL.format("q"), "<answer>42</answer>")
+    run_one(task_of(), policy, pool_of(reply), episode_deadline_s=50.0, turn_deadline_s=100.0)
+    ((left_s, whose),) = told
+    assert (0 < left_s <= 50.0, whose) == (True, "episode")
 
 
 def test_the_slowest_episode_does_not_hold_the_others_up(task_of: Callable[..., Task], pool_of: Any) -> None:

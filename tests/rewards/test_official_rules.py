@@ -29,6 +29,7 @@ COLOURS = ["red", "blue", "green", "black"]
         ("microvqa", "(2)", "B"),
         ("microvqa", "B", "B"),
         ("microvqa", "blue", None),
+        ("microvqa", "The answer is 22", "B"),  # one digit is read
         ("msearthmcq", "B. blue", "B"),
         ("msearthmcq", '```json\n{"answer": "B", "Explanation": "it is",}\n```', "B"),
         ("msearthmcq", '{"answer": "blue"}', "B"),
@@ -36,6 +37,8 @@ COLOURS = ["red", "blue", "green", "black"]
         ("msearthmcq", "it is blue", None),
         ("geometry3k", "A is wrong, so B", "B"),
         ("geometry3k", "the blue one", "B"),
+        ("geometry3k", "B) It is a common thing", "B"),
+        ("geometry3k", "a blue one", "A"),  # an article is a letter to this harness
         ("geometry3k", "none", None),
     ],
 )
@@ -71,7 +74,7 @@ def test_ocrbench_keeps_case_and_drops_spaces_for_formulas_alone() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "read"),
-    [("3", "3"), ("There are three dogs and 4 cats", "3"), ("21", None), ("3.0", "3"), ("none", None)],
+    [("3", "3"), ("There are three dogs and 4 cats", "3"), ("21", None), ("3.0", "3"), ("none", None), ("3个", None)],
 )
 def test_tallyqa_reads_the_first_number_up_to_twenty(answer: str, read: str | None) -> None:
     assert score("tallyqa_official", "3", answer).answer == read
@@ -100,8 +103,11 @@ def test_vlmsareblind_reads_each_task_in_its_own_form(task: str, gold: str, answ
     [
         ("A", ["$\\sqrt{6}$", "3"], "A", 1),
         ("A", ["$\\sqrt{6}$", "3"], "So the answer is (A).", 1),
-        ("A", ["$\\sqrt{6}$", "3"], "\\boxed{\\sqrt{6}}", 1),
-        ("A", ["$\\sqrt{6}$", "3"], "\\boxed{2.449}", 1),
+        ("A", ["\\sqrt{6}", "3"], "\\boxed{\\sqrt{6}}", 1),
+        ("A", ["$\\sqrt{6}$", "3"], "\\boxed{\\sqrt{6}}", 0),  # the option's $ is kept, the answer's is not
+        ("A", ["$\\sqrt{6}$", "3"], "\\boxed{2.449}", 0),  # the harness cannot compute a root
+        ("A", ["$2.25$", "3"], "\\boxed{\\frac{9}{4}}", 1),
+        ("1000", None, "1,000", 1),
         ("A", ["$\\sqrt{6}$", "3"], "\\boxed{3}", 0),
         ("13", None, "x = 13", 1),
         ("0.5", None, "The final answer is 1/2.", 1),

@@ -1,0 +1,1 @@
+"""Agentic benchmarks: what lets their own harnesses drive the orchestrator through `maestro serve`."""

@@ -1,0 +1,1 @@
+"""Ways to run the shards of one evaluation at once."""

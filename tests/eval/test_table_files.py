@@ -1,0 +1,109 @@
+"""`maestro evaluate tables` as a user meets it: what it prints and the files that it leaves."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from eval.tables.escape import latex, markdown, short, spreadsheet
+from maestro.cli.evaluate_tables import tables
+from registry.errors import UserFault
+
+EVIL = "a|b_*c* $x$ {\\input} <b> 100%\n& \u202egpj"
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    application = typer.Typer(pretty_exceptions_enable=False)
+    application.command("tables")(tables)
+    return application
+
+
+def write_run(folder: Path, benchmark: str, arms: dict[str, float]) -> Path:
+    folder.mkdir()
+    entries = {
+        name: {"n": 50, "trajectories": 50, "errors": 0, "accuracy": value, "ci95": [value - 0.05, value + 0.05]}
+        for name, value in arms.items()
+    }
+    record = {"benchmark": benchmark, "seed": 1, "status": "complete", "after": entries.pop("after", None)}
+    (folder / "results.json").write_text(json.dumps({**record, "baselines": entries}))
+    return folder
+
+
+def test_prints_the_table_and_writes_one_file_a_format(app: typer.Typer, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", "vstar", {"after": 0.612, "random": 0.3})
+    call = [str(run), "--table", "1", "--table", "10", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, call, catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "Table 1: In-domain and out-of-domain benchmarks" in done.stdout
+    assert "61.2" in done.stdout and "70.1" in done.stdout
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["table-1.tex", "table-10.tex", "tables.csv", "tables.md"]
+
+
+def test_no_column_is_cut_off_in_a_narrow_terminal(
+    app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    run = write_run(tmp_path / "run", "mathvision", {"after": 0.4321})
+    done = CliRunner().invoke(app, [str(run), "--table", "7", "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert "…" not in done.stdout
+    for head in ("Chart", "Geo3K", "HR-8K", "MathV", "HE-V", "Avg."):
+        assert head in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines() if not line.startswith("table ")) <= 60
+
+
+def test_json_is_one_object_with_every_cell(app: typer.Typer, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", "vstar", {"after": 0.5})
+    call = [str(run), "--table", "1", "--format", "csv", "--out", str(tmp_path / "out"), "--json"]
+    found = json.loads(CliRunner().invoke(app, call, catch_exceptions=False).stdout)
+    (cell,) = [one for one in found["tables"][0]["cells"] if (one["row"], one["column"]) == ("after", "vstar")]
+    assert (cell["value"], cell["n"], cell["ci95_low"], cell["source"]) == (50.0, 50, 45.0, "measured")
+    (empty,) = [one for one in found["tables"][0]["cells"] if (one["row"], one["column"]) == ("after", "slake")]
+    assert empty["value"] is None
+    assert [Path(path).name for path in found["files"]] == ["tables.csv"]
+
+
+def test_markdown_holds_paper_and_measured_rows_the_best_bold_and_intervals_on_demand(
+    app: typer.Typer, tmp_path: Path
+) -> None:
+    run = write_run(tmp_path / "run", "vstar", {"after": 0.5, "random": 0.3})
+    call = [str(run), "--table", "1", "--format", "md", "--out", str(tmp_path), "--ci"]
+    CliRunner().invoke(app, call, catch_exceptions=False)
+    text = (tmp_path / "tables.md").read_text()
+    rows = {line.split(" | ")[0].strip("| "): line.split(" | ") for line in text.splitlines() if line.startswith("|")}
+    assert rows["Maestro (paper)"][9] == "88.0"
+    assert rows["after"][9] == "**50.0** (45.0–55.0)"
+    assert rows["after"][5] == "–"
+    assert {line.count(" | ") for line in text.splitlines() if line.startswith("|")} == {11}
+
+
+def test_names_that_would_be_markup_are_escaped_in_every_format(app: typer.Typer, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", "vstar", {"after": 0.5, EVIL: 0.4, "=1+2": 0.3})
+    call = [str(run), "--table", "1", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, call, catch_exceptions=False)
+    assert "\u202e" not in done.stdout
+    text, sheet = (tmp_path / "tables.md").read_text(), (tmp_path / "table-1.tex").read_text()
+    assert r"a\|b \*c\* \$x\$ {\\input} &lt;b&gt; 100% &amp; �gpj" in text
+    assert r"a\textbar{}b {*}c{*} \$x\$ \{\textbackslash{}input\} \textless{}b\textgreater{} 100\% \& ?gpj" in sheet
+    with (tmp_path / "tables.csv").open(newline="") as file:
+        assert "'=1+2" in {row["row"] for row in csv.DictReader(file)}
+
+
+def test_escapes() -> None:
+    assert markdown("# no heading") == r"\# no heading"
+    assert markdown("1. no list") == r"1\. no list"
+    assert latex("±2 – 50%") == r"$\pm$2 -- 50\%"
+    assert spreadsheet("@SUM(A1)") == "'@SUM(A1)"
+    assert short("x" * 200) == "x" * 77 + "..."
+
+
+def test_an_unknown_table_is_refused_with_those_there_are(app: typer.Typer, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", "vstar", {"after": 0.5})
+    with pytest.raises(UserFault, match="1, 2, 6, 7, 8, 9, 10, 11"):
+        CliRunner().invoke(app, [str(run), "--table", "3"], catch_exceptions=False)

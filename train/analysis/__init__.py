@@ -1,0 +1,1 @@
+"""What a finished or running training teaches: figures and tables over several runs."""

@@ -1,0 +1,1 @@
+"""From data sets of many shapes to one mixture of training rows."""

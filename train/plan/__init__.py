@@ -1,0 +1,1 @@
+"""What a training run needs and takes, from configuration alone (`maestro train plan`)."""
