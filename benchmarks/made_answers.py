@@ -103,8 +103,8 @@ def bent(text: str, rng: Rng) -> str:
         head, tail = text[:at], text[at:]
         mark, sign = rng.choice(".,;:!()[]{}$%*\n-\\'\"，。（）"), rng.choice("abcdABCDxn0123456789")
         text = rng.choice(
-            [head + tail[1:], head + tail[:1] + tail, head + tail[1:2] + tail[:1] + tail[2:], head + " " + tail,
-             head + mark + tail, head + sign + tail, text.upper(), text.lower(), text[::-1] if len(text) < 4 else head,
+            [head + tail[1:], head + tail[:1] + tail, head + " " + tail, head + mark + tail, head + sign + tail,
+             text.upper(), text.lower(), text[::-1] if len(text) < 4 else head, head + tail[1:2] + tail[:1] + tail[2:],
              text + " It is A common thing.", "I see that " + text, text + "\n" + text,
              "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)]
         )  # fmt: skip

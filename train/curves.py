@@ -10,22 +10,36 @@ from typing import Any
 Line = tuple[str, str, str]
 """Key of a step record (a dot leads into a nested one), colour, label."""
 
+_BLUE, _GREEN, _RED, _VIOLET, _OCHRE, _GREY = "#1f5fa8", "#2a7d4f", "#b3362b", "#8a4fa8", "#c98a1b", "#444444"
 _PANELS: list[tuple[str, list[Line]]] = [
-    ("reward (mean over valid rollouts)", [("reward", "#1f5fa8", "reward"), ("format", "#b3362b", "format part")]),
-    ("accuracy", [("accuracy", "#2a7d4f", "training rollouts"), ("validation.accuracy", "#111111", "validation")]),
-    ("policy entropy (nats a token)", [("entropy", "#8a4fa8", "entropy")]),
-    ("protocol (shares)", [("malformed", "#b3362b", "malformed rollouts"), ("copied", "#c98a1b", "sub-question = question"),
-                           ("cut_turns", "#444444", "turn cut at its limit")]),
+    ("reward (mean over valid rollouts)", [("reward", _BLUE, "reward"), ("format", _RED, "format part")]),
+    ("accuracy", [("accuracy", _GREEN, "training rollouts"), ("validation.accuracy", "#111111", "validation")]),
+    ("policy entropy (nats a token)", [("entropy", _VIOLET, "entropy")]),
+    (
+        "protocol (shares)",
+        [
+            ("malformed", _RED, "malformed rollouts"),
+            ("copied", _OCHRE, "sub-question = question"),
+            ("cut_turns", _GREY, "turn cut at its limit"),
+        ],
+    ),
     ("most used pairs (share of calls)", []),
-    ("calls an episode", [("calls", "#1f5fa8", "calls"), ("several_calls", "#c98a1b", "share with more than one")]),
-    ("groups that teach nothing (share)", [("groups_all_right", "#2a7d4f", "all right"),
-                                           ("groups_all_wrong", "#b3362b", "all wrong"), ("groups_flat", "#444444", "flat"),
-                                           ("groups_excluded", "#8a4fa8", "excluded")]),
-    ("rollouts and calls without an answer (share)", [("invalid", "#b3362b", "lost rollouts"),
-                                                      ("expert_failures", "#c98a1b", "failed calls")]),
-    ("seconds a step", [("seconds", "#444444", "step"), ("seconds_gen", "#1f5fa8", "rollout"),
-                        ("seconds_update", "#2a7d4f", "update")]),
-]  # fmt: skip
+    ("calls an episode", [("calls", _BLUE, "calls"), ("several_calls", _OCHRE, "share with more than one")]),
+    (
+        "groups that teach nothing (share)",
+        [
+            ("groups_all_right", _GREEN, "all right"),
+            ("groups_all_wrong", _RED, "all wrong"),
+            ("groups_flat", _GREY, "flat"),
+            ("groups_excluded", _VIOLET, "excluded"),
+        ],
+    ),
+    ("without an answer (share)", [("invalid", _RED, "lost rollouts"), ("expert_failures", _OCHRE, "failed calls")]),
+    (
+        "seconds a step",
+        [("seconds", _GREY, "step"), ("seconds_gen", _BLUE, "rollout"), ("seconds_update", _GREEN, "update")],
+    ),
+]
 _SHARES_OF = {"groups_": "groups", "invalid": "rollouts"}
 
 

@@ -54,7 +54,8 @@ def _batches(config: TrainConfig) -> Iterator[str]:
         )
     if mini * g.samples % world:
         low, high = nearest_multiples(mini, _step(g.samples, world))
-        name = "mini_prompts" if g.mini_prompts else "prompts"
+        name = "mini_prompts" if mini != g.prompts else "prompts"
+        name += " (and grpo.mini_prompts)" if g.mini_prompts == g.prompts else ""
         yield (
             f"an update of {mini} prompts x {g.samples} samples = {mini * g.samples} rollouts does not divide over "
             f"{world} GPUs (cluster.nodes x cluster.gpus_per_node): set grpo.{name} to {low} or {high}"

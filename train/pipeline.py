@@ -38,6 +38,7 @@ from train.paths import RunPaths
 from train.rows import read_rows
 from train.tiny.model import build_tiny_policy
 from train.tiny.tokenizer import build_tokenizer
+from train.trackers import check_wandb
 
 _REHEARSALS = 12  # a call of the router; fresh ones cost nothing, and what is seen once is not learned by heart
 RowWriter = Callable[[str, int, int, Path], None]  # split, rows, seed, file: writes the file of a benchmark's split
@@ -65,6 +66,8 @@ class Summary:
 
 def train(config: TrainConfig, write_rows: RowWriter, reporter: Reporter, *, stop_on_collapse: bool = False) -> Summary:
     """Carry the run in `config.run` to its end; returns its summary (also in `train.json`)."""
+    if config.watch.wandb:
+        check_wandb()
     paths = RunPaths.at(config.run)
     paths.root.mkdir(parents=True, exist_ok=True)
     with _alone(paths):
@@ -229,7 +232,8 @@ def _with_later_keys(before: dict[str, Any]) -> dict[str, Any]:
 
 def _identity(config: dict[str, Any]) -> dict[str, Any]:
     grpo = {k: v for k, v in config["grpo"].items() if k != "steps"}
-    return {k: v for k, v in config.items() if k not in ("resume", "checkpoint", "run", "endpoints", "watch")} | {"grpo": grpo}
+    others = ("resume", "checkpoint", "run", "endpoints", "watch")
+    return {k: v for k, v in config.items() if k not in others} | {"grpo": grpo}
 
 
 def _lines(config: dict[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """A run seen from its folder: how far it is, how fast, how well, and what is wrong.
 
-One idea: everything is read from files that the run leaves anyway, so whoever sees the folder (another terminal, another
-machine with a shared disk) sees the run; nothing is written, nobody is asked.
+One idea: everything is read from files that the run leaves anyway, so whoever sees the folder (another terminal,
+another machine with a shared disk) sees the run; nothing is written, nobody is asked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from train.outage import Pause, pause_of
 from train.paths import RunPaths
 
 _RECENT = 10  # steps that a rate is taken from
-_TAIL_BYTES = 32_000_000  # of the rollouts, to count those of the step under way
+_TAIL_BYTES = 16_000_000  # of the rollouts, to count those of the step under way
 _QUIET_SECONDS = 900.0
 _STEP = re.compile(rb'^\{"step":(\d+),"attempt":\d+,"split":"(\w+)"')
 

@@ -17,7 +17,6 @@ from train.option_rules import nearest_multiples
 _SECTIONS = {
     "algorithm": "algorithm",
     "actor": "actor_rollout_ref.actor",
-    "ref": "actor_rollout_ref.ref",
     "rollout": "actor_rollout_ref.rollout",
     "checkpoint engine": "actor_rollout_ref.rollout.checkpoint_engine",
     "transfer queue": "transfer_queue",

@@ -46,15 +46,15 @@ def analyse(
 
 
 def _told(summaries: list[dict[str, Any]]) -> Table:
-    table = Table(
-        "run", "steps", *(name.replace("_", " ") for name, _ in _SHOWN), title="mean of the first and last 10 steps"
-    )
+    table = Table("run", "steps", "", box=None, padding=(0, 2, 0, 0))
+    for name, _ in _SHOWN:
+        table.add_column(name.replace("_", " "), justify="right")
     for one in summaries:
-        cells = (_cell(one[name], form) for name, form in _SHOWN)
-        table.add_row(one["run"], str(one["steps"]), *cells)
+        for place, window in enumerate(("first 10", "last 10")):
+            cells = (_cell(one[name][place], form) for name, form in _SHOWN)
+            table.add_row(*((one["run"], str(one["steps"])) if place == 0 else ("", "")), window, *cells)
     return table
 
 
-def _cell(ends: list[float | None], form: str) -> str:
-    first, last = ("-" if value is None else format(value, form) for value in ends)
-    return f"{first} → {last}"
+def _cell(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)

@@ -20,11 +20,12 @@ from rich.progress import (
 from rich.table import Table
 
 from maestro.cli.train_analyse import analyse
+from maestro.cli.train_plan import plan
 from maestro.cli.train_report import LivePages, report
 from maestro.cli.train_watch import watch
 from registry.errors import UserFault
 
-__all__ = ["analyse", "report", "train", "watch"]  # the second words of `maestro train` (see maestro.cli.app)
+__all__ = ["analyse", "plan", "report", "train", "watch"]  # the second words of `maestro train` (see maestro.cli.app)
 
 if TYPE_CHECKING:
     from train.config import TrainConfig
@@ -90,7 +91,7 @@ def train(
     else:
         console.print(
             f"policy   {result['policy']}\ncurves   {summary.root}/curves.png\nmetrics  {summary.root}/metrics.jsonl\n"
-            f"page     {summary.root}/training.html"
+            f"report   maestro train report {summary.root}"
         )
 
 

@@ -144,17 +144,15 @@ def _tiles(view: RunView) -> list[dict[str, str]]:
     seen = series(view.history, "validation.accuracy")
     if seen:
         step, value = max(seen, key=lambda one: (one[1], one[0]))
-        tiles.insert(
-            1, {"label": "validation accuracy", "value": f"{seen[-1][1]:.3f}", "note": f"best {value:.3f}, step {step}"}
-        )
+        note = f"best {value:.3f}, step {step}"
+        tiles.insert(1, {"label": "validation accuracy", "value": f"{seen[-1][1]:.3f}", "note": note})
     hours = sum(record.get("seconds") or 0.0 for record in view.history) / 3600
     tiles.append({"label": "time in steps", "value": f"{hours:.2f} h", "note": f"{len(view.history)} steps"})
     return tiles
 
 
 def numbers(history: Sequence[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
-    """(metric, first ten, last ten, newest) of all that is known; what is 0 throughout is left out where it would only
-    say that nothing went wrong."""
+    """(metric, first ten, last ten, newest) of all that is known."""
     from train.curves import series
 
     found = []
@@ -256,11 +254,9 @@ def _card(record: RolloutRecord) -> Any:
 def _reward(record: RolloutRecord) -> str:
     if record.reward is None:
         return "none: the rollout was lost and is left out of the update"
-    parts = [
-        f"answer {record.answer:g}" if record.answer is not None else "",
-        f"format {record.format:g}" if record.format is not None else "",
-    ]
-    return f"{record.reward:+g} ({', '.join(part for part in parts if part)})"
+    named = (("answer", record.answer), ("format", record.format))
+    parts = ", ".join(f"{name} {value:g}" for name, value in named if value is not None)
+    return f"{record.reward:+g} ({parts})"
 
 
 def _make_thumbnails(

@@ -27,7 +27,7 @@ def report(
 
 
 def write_report(run: Path, out: Path | None = None, thumbnails: dict[str, str] | None = None) -> Path:
-    """The page of the run in `run`, put in place whole. thumbnails: see `render_training`. Raises UserFault, OSError."""
+    """The page of the run in `run`, put in place whole. thumbnails: as in `render_training`. Raises UserFault."""
     from maestro.cli.train_page import render_training
     from train.paths import RunPaths
     from train.run_view import read_view

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,26 +61,28 @@ def watch(
         return
     console = Console()
     if once or not console.is_terminal:
-        console.print(show(view))
+        console.print(show(view, console.width))
         return
-    with Live(show(view), console=console, refresh_per_second=4) as live:
+    with Live(show(view, console.width), console=console, refresh_per_second=4) as live:
         while view.state != "finished":
             time.sleep(every)
             view = read_view(run)
-            live.update(show(view))
+            live.update(show(view, console.width))
 
 
-def show(view: RunView) -> RenderableType:
-    """The view as rich draws it."""
+def show(view: RunView, width: int = 100) -> RenderableType:
+    """The view as rich draws it; width: characters of a line."""
     parts: list[RenderableType] = [_head(view)]
     if view.steps:
-        parts.append(ProgressBar(total=view.steps, completed=view.step, width=60))
+        bar = Table.grid()
+        bar.add_row(ProgressBar(total=view.steps, completed=view.step, width=60))
+        parts.append(bar)
     if view.pause is not None:
         p = view.pause
         ending = "given up" if p.given_up else f"{p.waiting} rollouts wait"
         parts.append(Text(f"paused for {p.seconds:.0f} s: {p.why}; {ending}", style="bold red"))
     if view.history:
-        parts += [_numbers(view), _lines(view)]
+        parts += [_numbers(view, max(8, min(_CURVE, width - 58))), _lines(view)]
     for one in view.alarms:
         last = f", again until step {one.last}" if one.times > 1 else ""
         parts.append(Text(f"{one.alarm.name}: {one.alarm.text}{last}", style="red" if one.alarm.fatal else "yellow"))
@@ -105,19 +108,19 @@ def _head(view: RunView) -> Text:
     return text
 
 
-def _numbers(view: RunView) -> Table:
+def _numbers(view: RunView, curve: int) -> Table:
     from train.curves import series
 
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
     for name, where in (("", "left"), ("first 10", "right"), ("last 10", "right"), ("now", "right")):
         table.add_column(name, justify=where)  # type: ignore[arg-type]
-    table.add_column(f"steps {view.history[0]['step']} to {view.step}")
+    table.add_column(f"step {view.history[0]['step']} to {view.step}", no_wrap=True)
     for key, name, form in _ROWS:
         values = [value for _, value in series(view.history, key)]
         if not values or (key in ("invalid", "expert_failures", "cut_turns") and not any(values)):
             continue
         ends = (_mean(values[:10]), _mean(values[-10:]), values[-1])
-        table.add_row(name, *(format(value, form) for value in ends), Text(sparkline(values), style="cyan"))
+        table.add_row(name, *(format(value, form) for value in ends), Text(sparkline(values, curve), style="cyan"))
     return table
 
 
@@ -170,7 +173,7 @@ def sparkline(values: Sequence[float], width: int = _CURVE) -> str:
         return ""
     count = min(width, len(known))
     cuts = [round(place * len(known) / count) for place in range(count + 1)]
-    means = [_mean(known[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    means = [_mean(known[a:b]) for a, b in pairwise(cuts)]
     low, high = min(means), max(means)
     if high == low:
         return _BLOCKS[3] * count

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from train.collapse import Alarm, alarms
+from train.collapse import Alarm, alarms, raised
 
 
 def step(number: int, **fields: Any) -> dict[str, Any]:
@@ -87,3 +87,29 @@ def test_an_entropy_that_is_first_known_late_is_no_rise() -> None:
 
 def test_too_short_a_run_is_not_judged() -> None:
     assert names([step(i, reward=1.0 if i < 10 else -1.0) for i in range(1, 20)]) == []
+
+
+def test_a_policy_that_falls_apart_is_told_by_its_form_and_its_length() -> None:
+    good = [step(i, malformed=0.02, cut_turns=0.0) for i in range(1, 11)]
+    bad = [step(i, malformed=0.5, cut_turns=1.0) for i in range(11, 21)]
+    assert alarms(good + bad, max_gap=1e-4) == [
+        Alarm("malformed_rising", "step 20: the share of malformed rollouts rose from 2% to 50%"),
+        Alarm(
+            "turns_cut",
+            "step 20: 100% of rollouts hold a turn that ended at its token limit, 0% did at first: the policy rambles, "
+            "or protocol.max_turn_tokens is too small",
+        ),
+    ]
+
+
+def test_a_run_that_starts_malformed_and_learns_the_form_raises_nothing() -> None:
+    assert names([step(i, malformed=max(0.0, 0.9 - i / 20), cut_turns=0.0) for i in range(1, 31)]) == []
+
+
+def test_the_alarms_of_a_whole_run_are_found_in_its_records_with_first_and_last_step() -> None:
+    history = [step(1), step(2, prob_gap=3e-3), step(3), step(4, prob_gap=4e-3), step(5, grad_norm=None)]
+    found = raised(history, max_gap=1e-4)
+    assert [(r.alarm.name, r.step, r.last, r.times) for r in found] == [
+        ("rollout_actor_gap", 2, 4, 2), ("not_a_number", 5, 5, 1),
+    ]  # fmt: skip
+    assert found[0].alarm.text.startswith("step 2:")

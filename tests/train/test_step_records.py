@@ -13,7 +13,7 @@ from train.curves import draw_curves, read_metrics
 from train.paths import RunPaths
 from train.rollout_log import latest, read_records
 from train.step_metrics import group_statistics, rollout_metrics, step_metrics
-from train.watch import Follower, last_lines
+from train.watch import ExpertsDown, Follower, PauseWatch, last_lines
 
 
 def test_a_record_survives_its_line(record_of, tmp_path: Path) -> None:
@@ -72,7 +72,8 @@ def test_failed_rollouts_stay_out_of_reward_and_accuracy(record_of) -> None:
 
 def test_without_a_valid_rollout_means_are_unknown_not_zero(record_of) -> None:
     got = rollout_metrics([record_of(valid=False, reward=None, answer=None, format=None, calls=0, copied=0)])
-    assert (got["reward"], got["accuracy"], got["copied"], got["groups"]) == (None, None, None, 0)
+    assert (got["reward"], got["accuracy"], got["copied"]) == (None, None, None)
+    assert (got["groups"], got["groups_excluded"], got["groups_flat"]) == (1, 1, 0)
     assert rollout_metrics([])["reward"] is None
 
 
@@ -86,7 +87,54 @@ def test_flat_groups_are_counted_and_why(record_of) -> None:
         *group("flat", (0.0, 1.0), (0.0, 0.0)),
         *group("teaches", (1.0, 1.0), (0.0, 0.0)),
     ]
-    assert group_statistics(records) == {"groups": 4, "groups_all_right": 1, "groups_all_wrong": 1, "groups_flat": 3}
+    assert group_statistics(records) == {
+        "groups": 4, "groups_all_right": 1, "groups_all_wrong": 1, "groups_flat": 3, "groups_excluded": 0,
+    }  # fmt: skip
+
+
+def test_a_group_with_one_valid_rollout_is_excluded_and_not_flat(record_of) -> None:
+    lost = {"valid": False, "reward": None, "answer": None, "format": None}
+    counts = group_statistics([record_of(), record_of(**lost), record_of(row="r2"), record_of(row="r2", **lost)])
+    assert (counts["groups"], counts["groups_excluded"], counts["groups_flat"]) == (2, 2, 0)
+
+
+def test_experts_are_counted_by_name_and_the_cache_has_no_latency(record_of) -> None:
+    records = [
+        record_of(experts=(("A", "ok", 0.2, False), ("B", "timeout", 30.0, False)), source="slake", turns=3),
+        record_of(experts=(("A", "ok", 0.0, True), ("A", "ok", 0.4, False)), source="chartqa", turns=3, answer=0.0),
+        record_of(experts=(("C", "invalid_action", 0.0, False),), source="chartqa", turns=2, waited_s=7.5),
+    ]
+    got = rollout_metrics(records)
+    assert got["expert_failures"] == 0.2
+    assert got["experts"]["A"] == {"calls": 3, "failed": 0, "cached": 1, "seconds_p50": 0.2, "seconds_p95": 0.4}
+    assert (got["experts"]["B"]["failed"], got["experts"]["C"]["failed"]) == (1, 0)
+    assert got["outcomes"] == {"ok": 3, "timeout": 1, "invalid_action": 1}
+    assert got["accuracy_by_source"] == {"chartqa": 0.5, "slake": 1.0}
+    assert (got["turns"], got["seconds_paused"]) == (8 / 3, 7.5)
+
+
+def test_truncations_and_several_calls_are_shares(record_of) -> None:
+    call = ("A", "ok", 0.1, False)
+    records = [
+        record_of(calls=2, cut_turns=0, cut_observations=1, experts=(call, call), stop="answered"),
+        record_of(calls=1, cut_turns=2, cut_observations=0, experts=(call, call), stop="budget_exhausted"),
+    ]
+    got = rollout_metrics(records)
+    assert (got["several_calls"], got["cut_turns"], got["cut_observations"]) == (0.5, 0.5, 0.25)
+    assert got["stops"] == {"answered": 1, "budget_exhausted": 1}
+
+
+def test_records_of_an_older_run_are_read_and_leave_new_numbers_unknown(record_of, tmp_path: Path) -> None:
+    old = json.loads(record_of().line())
+    for name in ("source", "turns", "prompt_tokens", "response_tokens", "cut_turns", "cut_observations", "experts",
+                 "policy_s", "expert_s", "waited_s", "error"):  # fmt: skip
+        del old[name]
+    (tmp_path / "rollouts").write_text(json.dumps(old) + "\n" + json.dumps({**old, "of_tomorrow": 1}) + "\n")
+    records, _ = read_records(tmp_path / "rollouts")
+    assert [r.source for r in records] == [None, None]
+    got = rollout_metrics(records)
+    assert (got["turns"], got["cut_turns"], got["cut_observations"], got["seconds_paused"]) == (None,) * 4
+    assert "experts" not in got
 
 
 def test_rows_of_two_files_with_one_id_are_two_groups(record_of) -> None:
@@ -145,7 +193,10 @@ def test_validation_rollouts_are_told_apart(paths: RunPaths, record_of) -> None:
     add(paths.verl_metrics(1), verl_line(1))
     [record] = follower.poll()
     assert record["accuracy"] == 1.0
-    assert record["validation"] == {"rollouts": 1, "accuracy": 0.0, "reward": 0.0, "malformed": 0.0, "copied": 1.0}
+    assert record["validation"] == {
+        "rollouts": 1, "invalid": 0, "accuracy": 0.0, "reward": 0.0, "format": 0.0, "malformed": 0.0, "copied": 1.0,
+        "calls": 1.0, "accuracy_by_group": {"bars": 0.0}, "accuracy_by_source": {},
+    }  # fmt: skip
 
 
 def test_a_resumed_run_writes_the_steps_after_its_checkpoint_anew(paths: RunPaths, record_of) -> None:
@@ -201,7 +252,7 @@ def test_curves_are_a_png_also_of_records_with_gaps(tmp_path: Path) -> None:
     out = tmp_path / "new" / "curves.png"
     draw_curves(records, out, "GRPO")
     with Image.open(out) as image:
-        assert (image.format, image.size) == ("PNG", (1320, 704))
+        assert (image.format, image.size) == ("PNG", (1320, 1034))
     assert [p.name for p in out.parent.iterdir()] == ["curves.png"]
 
 
@@ -209,3 +260,25 @@ def test_curves_are_a_png_also_of_records_with_gaps(tmp_path: Path) -> None:
 def test_curves_of_no_step_at_all_are_empty_panels(tmp_path: Path) -> None:
     draw_curves([], tmp_path / "curves.png", "GRPO")
     assert (tmp_path / "curves.png").stat().st_size > 1000
+
+
+def test_a_pause_is_told_once_and_so_is_its_end(tmp_path: Path) -> None:
+    told: list[str] = []
+    watch = PauseWatch(tmp_path / "pauses", told.append)
+    assert watch.poll() is False
+    file = tmp_path / "pauses" / "host-1.json"
+    file.parent.mkdir()
+    file.write_text('{"seconds": 4.0, "why": "A: unavailable", "waiting": 3, "given_up": false}')
+    assert (watch.poll(), watch.poll()) == (True, True)
+    file.unlink()
+    assert watch.poll() is False
+    assert told == [
+        "paused: experts are down (A: unavailable); rollouts wait, one at a time is tried",
+        "goes on after a pause of 4 s: the experts are back",
+    ]
+
+
+def test_workers_that_gave_up_end_the_job(tmp_path: Path) -> None:
+    (tmp_path / "host-1.json").write_text('{"seconds": 61, "why": "A: timeout", "waiting": 0, "given_up": true}')
+    with pytest.raises(ExpertsDown, match=r"experts were down for 61 s \(A: timeout\)"):
+        PauseWatch(tmp_path, print).poll()

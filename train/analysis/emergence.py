@@ -18,7 +18,8 @@ from train.curves import read_metrics, series, smooth
 from train.paths import RunPaths
 
 COLUMNS = (
-    "reward", "entropy", "calls", "several_calls", "malformed", "accuracy", "format", "copied", "turns", "kl", "invalid",
+    "reward", "entropy", "calls", "several_calls", "malformed", "accuracy", "format", "copied", "turns", "kl",
+    "invalid",
 )  # fmt: skip
 _COLOURS = ("#1f5fa8", "#b3362b", "#2a7d4f", "#8a4fa8", "#c98a1b", "#444444")
 _DASHES = ("-", "--", "-.", ":")
@@ -80,8 +81,8 @@ def draw_emergence(runs: Sequence[TrainedRun], out: Path, *, width: int = 9) -> 
             colour, dash = _COLOURS[place % len(_COLOURS)], _DASHES[place // len(_COLOURS) % len(_DASHES)]
             axis.plot(xs, ys, color=colour, lw=0.8, alpha=0.3)
             axis.plot(xs, smooth(ys, width), dash, color=colour, lw=2, label=run.label)
-        if key in ("calls", "malformed"):
-            axis.set_ylim(bottom=0)
+        if key in ("calls", "malformed") and axis.lines:
+            axis.set_ylim(0, 1.1 * max(axis.get_ylim()[1], 0.01))
         if not axis.lines:
             axis.text(0.5, 0.5, "not recorded", ha="center", va="center", transform=axis.transAxes, color="#777777")
     if len(runs) > 1:

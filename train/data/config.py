@@ -35,8 +35,8 @@ class Leaks(Strict):
     benchmarks: str = Field("all", description="all that come along, or a folder of benchmark YAML files")
     instead: dict[str, str] = Field(default_factory=dict, description="benchmark name: YAML file that is looked at")
     without: tuple[str, ...] = Field((), description="benchmarks that are not looked at; the summary names them")
-    picture_bits: int = Field(48, ge=0, le=256, description="bits of 256 in which hashes of one picture may differ")
-    correlation: float = Field(0.985, gt=0, le=1, description="least correlation of the thumbnails of one picture")
+    picture_bits: int = Field(96, ge=0, le=256, description="bits of 256 in which hashes of one picture may differ")
+    correlation: float = Field(0.955, gt=0, le=1, description="least correlation of the thumbnails of one picture")
     text_words: int = Field(20, ge=1, description="words from which a question and its options alone give a row away")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from train.data.looks import SIDE, WORDS, Looks, correlation, distances
 from train.data.wording import normal_words, pairs, shared, sketch
 
-_ALIKE_BITS, _ALIKE_CORRELATION = 80, 0.9  # a picture beside the same words: cropped, annotated, recoloured
+_ALIKE_BITS, _ALIKE_CORRELATION = 96, 0.85  # a picture beside the same words: cropped, annotated, recoloured
 _SKETCH_BITS, _SHARED_PAIRS = 12, 0.75
 
 

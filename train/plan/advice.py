@@ -41,7 +41,7 @@ def suggestions(config: TrainConfig, evaluate: Evaluate) -> tuple[Suggestion, ..
             continue
         smaller, memory = fit
         words = tuple(f"{key}={_word(value)}" for key, value in {**changes, **smaller}.items())
-        if all(set(words) != set(other.changes) for other in found):
+        if all(not set(other.changes) <= set(words) for other in found):  # more changes than one that fits
             found.append(Suggestion(what, words, memory.peak.total, memory.limit, memory.kv_rows))
         if len(found) == _MOST:
             break
@@ -61,23 +61,31 @@ def with_changes(config: TrainConfig, changes: Mapping[str, Any]) -> TrainConfig
 
 
 def _ways(config: TrainConfig) -> Iterator[tuple[str, dict[str, Any]]]:
-    c, p = config.cluster, config.protocol
+    for what, changes in _reliefs(config):
+        yield what, changes
+    prompt = config.protocol.max_prompt_tokens
+    for part in (0.75, 0.5, 0.25):
+        for what, changes in _reliefs(config):
+            yield f"{what}; prompts (and their pictures) of {part:.0%}", {
+                "protocol.max_prompt_tokens": int(prompt * part), **changes,
+            }  # fmt: skip
+
+
+def _reliefs(config: TrainConfig) -> Iterator[tuple[str, dict[str, Any]]]:
+    c = config.cluster
     yield "fewer tokens a pass, another share for vLLM", {}
-    if config.engine.attention == "flash_attention_2":
-        yield "entropy in chunks", {f"verl.{CHUNKED}": True}
+    packed = {"engine.attention": "flash_attention_2", f"verl.{CHUNKED}": True}
+    if config.platform == "cuda" and not (config.verl.get(CHUNKED) and config.engine.attention != "sdpa"):
+        yield "packed rows (needs flash-attn) and entropy in chunks", packed
     yield "weights and optimiser wait in host memory", {"engine.offload": True}
     for gpus in (2, 4, 8):
         if gpus > c.gpus_per_node:
-            yield f"shard over {gpus * c.nodes} GPUs", {"cluster.gpus_per_node": gpus}
+            yield f"sharded over {gpus * c.nodes} GPUs", {"cluster.gpus_per_node": gpus}
     for nodes in (2, 4):
-        yield f"shard over {nodes * c.nodes} nodes", {"cluster.nodes": nodes * c.nodes}
+        yield f"sharded over {nodes * c.nodes} nodes", {"cluster.nodes": nodes * c.nodes}
     if not config.lora.rank:
         yield "adapters instead of all weights", {"lora.rank": 32}
-        yield "adapters, and weights wait in host memory", {"lora.rank": 32, "engine.offload": True}
-    for part in (0.75, 0.5, 0.25):
-        changes: dict[str, Any] = {"protocol.max_prompt_tokens": int(p.max_prompt_tokens * part)}
-        yield f"rows with {part:.0%} of the prompt tokens", changes
-        yield f"rows with {part:.0%} of the prompt tokens, host memory", {**changes, "engine.offload": True}
+        yield "adapters, packed rows (needs flash-attn) and entropy in chunks", {"lora.rank": 32, **packed}
 
 
 def _nearest(config: TrainConfig, evaluate: Evaluate) -> tuple[dict[str, Any], GpuMemory] | None:

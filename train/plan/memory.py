@@ -129,7 +129,7 @@ def _resident(config: TrainConfig, shape: Architecture) -> tuple[tuple[Part, ...
     width = 2 if str(config.verl.get(_FSDP + "model_dtype", "fp32")) in ("bf16", "bfloat16", "fp16") else 4
     frozen = shape.parameters + (count if config.lora.rank else 0)
     weights = width * frozen / shards / GIB
-    why = f"{frozen / 1e9:.2f}B weights x {width} bytes over {shards} GPUs"
+    why = f"{_count(frozen)} weights x {width} bytes over {shards} GPUs"
     if config.grpo.kl > 0 and not config.lora.rank:
         weights += 2 * shape.parameters / shards / GIB
         why += ", and the reference policy in 2"
@@ -138,7 +138,7 @@ def _resident(config: TrainConfig, shape: Architecture) -> tuple[tuple[Part, ...
     host = (weights + optimiser) * config.cluster.gpus_per_node if config.engine.offload else 0.0
     return (
         Part("weights", weights, why),
-        Part("optimiser", optimiser, f"AdamW: 2 x {width} bytes of {count / 1e9:.2f}B trained weights"),
+        Part("optimiser", optimiser, f"AdamW: 2 x {width} bytes of {_count(count)} trained weights"),
         Part("gradients", gradients, f"{width} bytes of each trained weight"),
     ), host
 
@@ -154,7 +154,7 @@ def _update(config: TrainConfig, shape: Architecture, budget: Budget) -> tuple[P
     per_token = shape.layers * shape.hidden + 2 * live if checkpointed else shape.layers * live
     pictures = 0.0
     if vision is not None:
-        share = min(1.0, (budget.image_limit or 0) / budget.longest_row)
+        share = min(budget.image_limit or 0, budget.prompt) / budget.longest_row
         patches = tokens * share * vision.merge**2
         block = 8 * vision.hidden + 2 * vision.intermediate
         pictures = width * patches * (
@@ -181,7 +181,9 @@ def _rollout(config: TrainConfig, shape: Architecture, device: Device) -> tuple[
         return Part("rollout", weights + 1.0, "the engine's weights and 1 GiB of cache"), 1.0
     share = device.memory_gib * config.engine.memory
     cache = share - weights - VLLM_REST_GIB
-    why = f"engine.memory={config.engine.memory:g}: weights {weights:.1f}, own needs {VLLM_REST_GIB:g}, cache {cache:.1f}"
+    why = (
+        f"engine.memory={config.engine.memory:g}: weights {weights:.1f}, own needs {VLLM_REST_GIB:g}, cache {cache:.1f}"
+    )
     return Part("rollout", share, why), cache
 
 
@@ -203,6 +205,10 @@ def _width(config: TrainConfig) -> int:
 def _actor_width(config: TrainConfig) -> int:
     """Bytes in which the actor computes."""
     return 4 if config.platform == "cpu" else 2
+
+
+def _count(weights: int) -> str:
+    return f"{weights / 1e9:.2f}B" if weights >= 1e8 else f"{weights / 1e6:.2f}M"
 
 
 def _largest(phase: Phase) -> list[Part]:

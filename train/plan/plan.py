@@ -135,9 +135,7 @@ def make_plan(config: TrainConfig, shape: Architecture, device: Device, wishes: 
     full = at_limits(budget, use.latency)
 
     def timed(used: Usage) -> StepTime:
-        return step_time(
-            config, shape, budget, used, memory, device, need.concurrency, config.data.validation_rows
-        )
+        return step_time(config, shape, budget, used, memory, device, need.concurrency, config.data.validation_rows)
 
     time, limits = timed(use), timed(full)
     faults = [
@@ -226,7 +224,7 @@ def _notes(
     rows = config.grpo.prompts * config.grpo.samples / engines
     if time.slots < int(rows):
         notes.append(f"an engine samples {time.slots} of its {rows:.0f} sequences at once; the others wait for cache")
-    if need.models and not config.platform == "cpu":
+    if need.models and config.platform != "cpu":
         own = f"{need.own_gpus} GPU(s) of this kind" if need.own_gpus else "more than 16 GPUs of this kind"
         beside = "also fit" if need.beside else "do not fit"
         left = (gpus - config.cluster.gpus_per_node) * config.cluster.nodes
