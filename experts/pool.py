@@ -102,7 +102,7 @@ class ExpertPool:
             deadline_s = self._default_deadline_s or _allowed_s(chosen, level_1)
         limit, whose = deadlines.nearest(deadline_s)
         work = Work(self._callers[chosen.name], self._tools, self._cache, level_1, question, tuple(pictures))
-        if limit <= 0:
+        if limit <= (0.0 if whose == deadlines.OWN else _EARLY_S):  # what an early end left over is no time to begin in
             return work.report(End(Outcome.DEADLINE, error=f"the {whose}'s time was used up before"), 0.0)
         timer = asyncio.timeout(limit - min(_EARLY_S, _EARLY_SHARE * limit))
         try:

@@ -24,7 +24,7 @@ class TurnFrame:
     def around(self, block: str, turn: str = "") -> str:
         """`block` as a user turn behind the assistant turn `turn`; what `turn` already ends with is not repeated."""
         size = next((n for n in range(len(self.before), 0, -1) if turn.endswith(self.before[:n])), 0)
-        return self.before[size:] + block + self.after
+        return self.before[size:] + block.strip() + self.after
 
 
 def frame_of(processor: Any) -> TurnFrame:

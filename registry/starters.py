@@ -61,6 +61,9 @@ experts:
       #max_reply_bytes: 262144
       #hedge_after_s: 10                         # then a second request goes to another replica; none without it
 
+    # Seconds for a whole delegation to it, all its calls, tools and retries included.
+    #deadline_s: 60
+
     # For reports and for the launcher; nothing here changes an answer.
     #parameters_b: 8                              # billions of parameters
     #price: {{input_per_mtok: 0, output_per_mtok: 0}} # money per million tokens
@@ -106,6 +109,8 @@ skills:
     #routing: auto
     # The subskill in doubt; without this line the first.
     #default: Direct_Reading
+    # Seconds for a whole delegation under it; the longer of the expert's and the skill's counts.
+    #deadline_s: 60
 
     subskills:
       Direct_Reading:

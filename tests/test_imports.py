@@ -14,12 +14,13 @@ ROOT = Path(__file__).resolve().parent.parent
 HEAVY = ["torch", "transformers", "vllm", "verl", "ray", "cv2", "rapidocr", "matplotlib", "pandas", "pyarrow"]
 
 # Programs that work on pixels or tensors, loaded by name when a registry or a config asks for them, and the client
-# library of served experts, loaded by the first call of one.
+# library of served experts, loaded by the first call of one; the HTTP server, loaded by `maestro serve`.
 ON_DEMAND = [
     "experts.embedded.",
     "experts.clients.sender",
     "experts.clients.http_transport",
     "orchestrator.policies.sampling",
+    "orchestrator.serving.",
 ]
 
 IMPORT_ALL = """

@@ -17,7 +17,7 @@ from registry.errors import Fault, UserFault
 from registry.strict_config import Strict, key_faults, lay_over
 from registry.yamltree import read_tree
 from train.option_rules import conflicts
-from train.options import ClusterSection, EngineSection, LoraSection, RewardSection
+from train.options import ClusterSection, EngineSection, LoraSection, RaySection, RewardSection
 from train.watch_options import WatchSection
 
 
@@ -104,6 +104,9 @@ class CheckpointSection(Strict):
     every: int = Field(20, ge=1, description="steps between checkpoints")
     keep: int = Field(2, ge=1, description="checkpoints kept")
     validate_every: int = Field(40, ge=0, description="steps between validations; 0 = only at the end")
+    grace: float = Field(
+        25.0, ge=0, description="seconds after SIGTERM that the step under way has to end and be saved; 0 = none"
+    )
 
 
 class TrainConfig(Strict):
@@ -116,7 +119,11 @@ class TrainConfig(Strict):
     endpoints: Path | None = Field(None, description="file of `maestro experts serve`: where the served models are")
     platform: Literal["cpu", "cuda"] = Field("cpu", description="what the actor and the rollout run on")
     policy: str | None = Field(None, description="Hugging Face folder to start from; none = build the tiny Qwen3-VL")
-    resume: Literal["auto", "never"] = Field("auto", description="auto: go on from the newest checkpoint")
+    resume: str = Field(
+        "auto",
+        min_length=1,
+        description="auto: go on from the newest checkpoint; never: begin anew; or a folder: begin from another run's",
+    )
     data: DataSection = DataSection()  # type: ignore[call-arg]
     protocol: ProtocolSection = ProtocolSection()  # type: ignore[call-arg]
     reward: RewardSection = RewardSection()  # type: ignore[call-arg]
@@ -124,6 +131,7 @@ class TrainConfig(Strict):
     grpo: GrpoSection = GrpoSection()  # type: ignore[call-arg]
     lora: LoraSection = LoraSection()  # type: ignore[call-arg]
     cluster: ClusterSection = ClusterSection()  # type: ignore[call-arg]
+    ray: RaySection = RaySection()  # type: ignore[call-arg]
     engine: EngineSection = EngineSection()  # type: ignore[call-arg]
     checkpoint: CheckpointSection = CheckpointSection()  # type: ignore[call-arg]
     watch: WatchSection = WatchSection()  # type: ignore[call-arg]

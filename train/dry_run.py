@@ -15,6 +15,7 @@ from typing import Any
 
 from registry.errors import UserFault
 from train.config import TrainConfig, lay_override, load_config, read_file
+from train.launch.cluster import joining
 from train.paths import RunPaths
 from train.pins import check_versions
 from train.verl_config import environment, overrides, platform_settings, verl_settings
@@ -55,7 +56,8 @@ def dry_run(path: Path, given: Sequence[str] = ()) -> DryRun:
     versions = check_versions()
     paths = RunPaths.at(config.run)
     model = Path(config.policy).resolve() if config.policy else paths.cold
-    wanted = verl_settings(config, paths, model)
+    env = environment(config, paths, 1)
+    wanted = verl_settings(config, paths, model) | joining(config, env)
     composed, followed = compose(wanted, path)
     from train.verl_checks import refusals
 
@@ -69,7 +71,7 @@ def dry_run(path: Path, given: Sequence[str] = ()) -> DryRun:
         )
     who = _Origins(config, {key.lstrip("+") for key in wanted}, keys_given(path, given), followed)
     settings = tuple(Setting(key, value, *who.of(key)) for key, value in flat(composed))
-    return DryRun(config, settings, versions, environment(config, paths, 1), tuple(notes))
+    return DryRun(config, settings, versions, env, tuple(notes))
 
 
 def compose(wanted: Mapping[str, Any], path: Path) -> tuple[Any, dict[str, str]]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,16 @@ import yaml
 from registry.errors import UserFault
 from registry.registry import default_registry_path
 from train import checkpoints, processes
+from train.best_policy import keep_best
 from train.collapse import alarms
 from train.config import TrainConfig
 from train.curves import draw_curves
+from train.disk import ran_full
+from train.launch.cluster import joining, own_folder
 from train.outage import forget_pauses
 from train.paths import RunPaths
+from train.resume import source_of, step_of
+from train.termination import SaveNow, Terminated, Termination, forget_request
 from train.trackers import open_trackers
 from train.verl_config import AGENT, environment, overrides, verl_settings
 from train.watch import ExpertsDown, Follower, PauseWatch, last_lines
@@ -49,20 +54,26 @@ def run_grpo(
     on_step: Callable[[dict[str, Any]], None],
     on_alarm: Callable[[str], None],
     stop_on_collapse: bool = False,
+    termination: Termination | None = None,
 ) -> int:
     """Train from `model` (or the newest checkpoint) to `config.grpo.steps` and write `paths.policy`.
 
-    Returns the number of steps that this call ran. Raises TrainingFailed with the end of verl's log, or UserFault where
-    something is wrong with what the user gave.
+    Returns the number of steps that this call ran. Raises TrainingFailed with the end of verl's log, UserFault where
+    something is wrong with what the user gave, or Terminated where `termination` was asked to end.
     """
     processes.stop(paths.root)  # what a killed run left behind
     if config.resume == "never":
-        shutil.rmtree(paths.checkpoints, ignore_errors=True)
+        for folder in (paths.checkpoints, paths.best):
+            shutil.rmtree(folder, ignore_errors=True)
     paths.checkpoints.mkdir(parents=True, exist_ok=True)
+    forget_request(paths.checkpoints)
     done = checkpoints.repair_tracker(paths.checkpoints)
+    source = source_of(config, paths)
+    if source is not None:
+        done = step_of(source)
     ran = 0
     if done < config.grpo.steps:
-        ran = _run_job(config, paths, model, done, on_step, on_alarm, stop_on_collapse)
+        ran = _run_job(config, paths, model, done, on_step, on_alarm, stop_on_collapse, termination or Termination())
         done = checkpoints.repair_tracker(paths.checkpoints)
     if done < config.grpo.steps:
         raise TrainingFailed(f"the job ended at step {done} of {config.grpo.steps}")
@@ -78,6 +89,7 @@ def _run_job(
     on_step: Callable[[dict[str, Any]], None],
     on_alarm: Callable[[str], None],
     stop_on_collapse: bool,
+    termination: Termination,
 ) -> int:
     attempt = 1 + len(list((paths.root / "logs").glob("verl-*.log")))
     write_job_files(config, paths, attempt)
@@ -86,14 +98,16 @@ def _run_job(
     writer = open_trackers(config, paths, on_alarm)
     forget_pauses(paths.pauses)
     pauses = PauseWatch(paths.pauses, on_alarm)
-    # Unix sockets have short names: Ray's folder cannot lie deep inside the run
-    ray_folder = Path(tempfile.mkdtemp(prefix="maestro-ray-"))
-    command = [sys.executable, "-m", "verl.trainer.main_ppo", *overrides(verl_settings(config, paths, model))]
-    job = processes.start(
-        command, environment(config, paths, attempt) | {"RAY_TMPDIR": str(ray_folder)}, log, paths.root
-    )
+    command, env = job_command(config, paths, model, attempt)
+    ray_folder = own_folder(config)
+    if ray_folder is not None:
+        env |= {"RAY_TMPDIR": str(ray_folder)}
+    job = processes.start(command, env, log, paths.root)
     told: set[str] = set()
     ran, heard = 0, time.monotonic()
+    saving: SaveNow | None = None
+    hold = ExitStack()
+    hold.enter_context(termination.held())
     try:
         while True:
             finished = job.poll() is not None
@@ -101,6 +115,7 @@ def _run_job(
                 ran, heard = ran + 1, time.monotonic()
                 writer.write(record)
                 on_step(record)
+                _keep(config, paths, model, record, follower.history, on_alarm)
                 for alarm in alarms(follower.history, max_gap=config.grpo.max_gap):
                     if alarm.name not in told:
                         told.add(alarm.name)
@@ -111,7 +126,10 @@ def _run_job(
                     draw_curves(follower.history, paths.curves, f"GRPO: {config.name}, seed {config.seed}")
             if pauses.poll():
                 heard = time.monotonic()  # a pause has its own limit
-            if finished:
+            if termination.asked and saving is None:
+                saving = SaveNow(paths.checkpoints, config.checkpoint.grace)
+                on_alarm(f"SIGTERM: the step under way has {config.checkpoint.grace:.0f} s to end and be saved")
+            if finished or (saving is not None and saving.over(follower.history[-1]["step"] if ran else 0)):
                 break
             limit = SILENT_SECONDS if ran else START_SECONDS
             if time.monotonic() - heard > limit:
@@ -127,17 +145,44 @@ def _run_job(
     finally:
         writer.close()
         processes.stop(paths.root)
-        shutil.rmtree(ray_folder, ignore_errors=True)
+        if ray_folder is not None:
+            shutil.rmtree(ray_folder, ignore_errors=True)
         if follower.history:
             draw_curves(follower.history, paths.curves, f"GRPO: {config.name}, seed {config.seed}")
+        hold.close()
+    if termination.asked:
+        raise Terminated
     if job.returncode != 0:
         text = last_lines(log)
-        if "No space left on device" in text:
+        if ran_full(log, paths.root):
             raise UserFault(
                 "the disk is full", where=str(paths.root), fix="free some space, then run the same command: it goes on"
             )
         raise TrainingFailed(f"verl ended with code {job.returncode}. End of {log}:\n{text}")
     return ran
+
+
+def _keep(
+    config: TrainConfig,
+    paths: RunPaths,
+    model: Path,
+    record: dict[str, Any],
+    history: list[dict[str, Any]],
+    tell: Callable[[str], None],
+) -> None:
+    """After a step: the best policy and the last checkpoints are kept. What hinders it is told and ends nothing."""
+    try:
+        keep_best(record, history, config.checkpoint, paths, model)
+        checkpoints.keep_last(paths.checkpoints, config.checkpoint.keep)
+    except OSError as error:
+        tell(f"the policy of step {record['step']} is not kept as the best: {error}")
+
+
+def job_command(config: TrainConfig, paths: RunPaths, model: Path, attempt: int) -> tuple[list[str], dict[str, str]]:
+    """verl's command line and what its environment has beyond ours."""
+    env = environment(config, paths, attempt)
+    settings = verl_settings(config, paths, model) | joining(config, env)
+    return [sys.executable, "-m", "verl.trainer.main_ppo", *overrides(settings)], env
 
 
 def write_job_files(config: TrainConfig, paths: RunPaths, attempt: int) -> None:

@@ -113,6 +113,8 @@ def _places(config: TrainConfig) -> Iterator[str]:
     if config.platform == "cpu":
         if config.cluster.nodes > 1:
             yield f"cluster.nodes ({config.cluster.nodes}): platform cpu is one machine"
+        if config.ray.address is not None:
+            yield "ray.address: platform cpu has a cluster of its own, of slots that no other one has"
         if config.engine.tensor_parallel > 1:
             yield f"engine.tensor_parallel ({config.engine.tensor_parallel}): platform cpu has one engine a process"
         if config.engine.attention != "sdpa":

@@ -56,3 +56,14 @@ class EngineSection(Strict):
     )
     offload: bool = Field(False, description="weights and optimiser wait in the host's memory while others work")
     sync_mb: int = Field(2048, ge=16, description="bucket in which new weights go to the rollout engine, in MiB")
+
+
+class RaySection(Strict):
+    """Which Ray cluster runs the job. `cluster` says how many of its nodes and GPUs."""
+
+    address: str | None = Field(
+        None,
+        pattern=r"^(auto|(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5})$",
+        description="none: one of its own on this machine, ended with the run; auto: the one that `ray start` began "
+        "here; HOST:PORT: that one",
+    )

@@ -49,6 +49,11 @@ class RunPaths:
         return self.root / "policy"
 
     @property
+    def best(self) -> Path:
+        """The best policy of all checkpoints, a Hugging Face folder with `best.json` (see train.best_policy)."""
+        return self.root / "policy-best"
+
+    @property
     def cold_log(self) -> Path:
         return self.root / "cold_start.jsonl"
 

@@ -30,15 +30,19 @@ from orchestrator.task import Task
 from orchestrator.trajectory import Trajectory
 from registry.errors import UserFault
 from registry.registry import Registry, default_registry_path
+from train.checkpoints import complete_steps
 from train.cold_start import run_cold_start
 from train.config import TrainConfig
 from train.demonstrations import Demonstration, Scene, from_trajectories, rehearsals
 from train.grpo import run_grpo
 from train.paths import RunPaths
+from train.resume import check_source, take_cold_policy
 from train.rows import read_rows
+from train.termination import Terminated, Termination
 from train.tiny.model import build_tiny_policy
 from train.tiny.tokenizer import build_tokenizer
 from train.trackers import check_wandb
+from train.versions import versions
 
 _REHEARSALS = 12  # a call of the router; fresh ones cost nothing, and what is seen once is not learned by heart
 RowWriter = Callable[[str, int, int, Path], None]  # split, rows, seed, file: writes the file of a benchmark's split
@@ -55,30 +59,56 @@ class Reporter(Protocol):
 
 @dataclass
 class Summary:
-    """What a run did. `seconds` by phase, added up over resumed calls."""
+    """What a run did. `seconds` by phase, added up over resumed calls. `registry`: digest of the one it began with."""
 
     root: str
     steps: int
     seconds: dict[str, float] = field(default_factory=dict)
     parameters: int = 0
     versions: dict[str, str] = field(default_factory=dict)
+    registry: str = ""
 
 
 def train(config: TrainConfig, write_rows: RowWriter, reporter: Reporter, *, stop_on_collapse: bool = False) -> Summary:
-    """Carry the run in `config.run` to its end; returns its summary (also in `train.json`)."""
+    """Carry the run in `config.run` to its end; returns its summary (also in `train.json`).
+
+    Raises UserFault, train.grpo's failures, and Terminated when SIGTERM came.
+    """
     if config.watch.wandb:
         check_wandb()
     paths = RunPaths.at(config.run)
     paths.root.mkdir(parents=True, exist_ok=True)
-    with _alone(paths):
-        return _train(config, paths, write_rows, reporter, stop_on_collapse)
+    with _alone(paths), Termination() as termination:
+        try:
+            return _train(config, paths, write_rows, reporter, stop_on_collapse, termination)
+        except Terminated as end:
+            end.text = f"{end.text}: {_where(config, paths)}"
+            raise
+
+
+def _where(config: TrainConfig, paths: RunPaths) -> str:
+    """What the same command will do after the break."""
+    steps = complete_steps(paths.checkpoints)
+    if config.resume == "never":
+        kept = f", resume=auto goes on from the checkpoint of step {steps[-1]}" if steps else ""
+        return f"the same command begins GRPO anew{kept}"
+    place = f"the checkpoint of step {steps[-1]}" if steps else "what earlier phases have left"
+    return f"the same command goes on from {place}"
 
 
 def _train(
-    config: TrainConfig, paths: RunPaths, write_rows: RowWriter, reporter: Reporter, stop_on_collapse: bool
+    config: TrainConfig,
+    paths: RunPaths,
+    write_rows: RowWriter,
+    reporter: Reporter,
+    stop_on_collapse: bool,
+    termination: Termination,
 ) -> Summary:
+    if config.resume != "never":
+        check_source(config, paths)
     _pin_config(config, paths)
     summary = _read_summary(paths, config)
+    summary.registry = summary.registry or Registry.load(*(config.registry or (default_registry_path(),))).digest
     if not config.data.train_files:
         with _timed(summary, paths, "rows"):
             for split, count, file in (
@@ -99,6 +129,7 @@ def _train(
             on_step=lambda record: reporter.step(record, config.grpo.steps),
             on_alarm=reporter.warn,
             stop_on_collapse=stop_on_collapse,
+            termination=termination,
         )
     summary.versions = versions()
     _write_summary(summary, paths)
@@ -107,7 +138,7 @@ def _train(
 
 def _cold_policy(config: TrainConfig, paths: RunPaths, summary: Summary, reporter: Reporter) -> Path:
     """The policy before RL: tiny Qwen3-VL, cold-started on the keyword router."""
-    if (paths.cold / "config.json").exists():
+    if (paths.cold / "config.json").exists() or take_cold_policy(config, paths):
         return paths.cold
     registry = Registry.load(*(config.registry or (default_registry_path(),)))
     train_file = Path(config.data.train_files[0]) if config.data.train_files else paths.train_rows
@@ -232,7 +263,7 @@ def _with_later_keys(before: dict[str, Any]) -> dict[str, Any]:
 
 def _identity(config: dict[str, Any]) -> dict[str, Any]:
     grpo = {k: v for k, v in config["grpo"].items() if k != "steps"}
-    others = ("resume", "checkpoint", "run", "endpoints", "watch")
+    others = ("resume", "checkpoint", "run", "endpoints", "watch", "ray")
     return {k: v for k, v in config.items() if k not in others} | {"grpo": grpo}
 
 
@@ -262,16 +293,3 @@ def _write_summary(summary: Summary, paths: RunPaths) -> None:
     partial = paths.summary.with_suffix(".partial")
     partial.write_text(json.dumps(vars(summary), indent=2), encoding="utf-8")
     partial.replace(paths.summary)
-
-
-def versions() -> dict[str, str]:
-    """Versions of what a result depends on."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {}
-    for name in ("maestro-orchestrator", "torch", "transformers", "verl", "ray", "vllm", "numpy", "rapidocr"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

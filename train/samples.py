@@ -44,17 +44,16 @@ def sampled(path: Path, wanted: Collection[Place], most: int) -> dict[Place, lis
             if start is None or place is None:
                 continue
             kept = found.setdefault(place, [])
-            attempt = int(start[2])
-            if kept and attempt > kept[0].attempt:
-                kept.clear()
-            if len(kept) >= most or _NO_TRAJECTORY in line[:20_000] or (kept and attempt < kept[0].attempt):
+            attempt, known = int(start[2]), kept[0].attempt if kept else 0
+            if attempt < known or (attempt == known and len(kept) >= most) or _NO_TRAJECTORY in line[:20_000]:
                 continue
             try:
                 record = record_of(json.loads(line))
             except ValueError:
                 continue  # the line that a killed writer left half done
-            if record.trajectory is not None:
-                kept.append(record)
+            if attempt > known:
+                kept.clear()
+            kept.append(record)
     return {place: found[place] for place in wanted if found.get(place)}
 
 

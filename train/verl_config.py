@@ -14,6 +14,7 @@ from typing import Any
 
 from train.config import TrainConfig
 from train.paths import RunPaths
+from train.resume import resume_settings
 from train.verl_options import context_tokens, gpu, options, stated
 
 HERE = Path(__file__).resolve().parent
@@ -94,12 +95,19 @@ def verl_settings(config: TrainConfig, paths: RunPaths, model: Path) -> dict[str
         "trainer.max_actor_ckpt_to_keep": c.keep,
         "trainer.test_freq": c.validate_every if c.validate_every else g.steps,
         "trainer.val_before_train": False,
-        "trainer.resume_mode": "auto" if config.resume == "auto" else "disable",
         "trainer.default_local_dir": str(paths.checkpoints),
+        "trainer.checkpoint_callback_class": "train.checkpoint_hook.CheckpointHook",
         "trainer.nnodes": config.cluster.nodes,
         "trainer.n_gpus_per_node": config.cluster.gpus_per_node,
     }
-    return settings | stated(config) | options(config) | platform_settings(config) | config.verl
+    return (
+        settings
+        | resume_settings(config, paths)
+        | stated(config)
+        | options(config)
+        | platform_settings(config)
+        | config.verl
+    )
 
 
 def platform_settings(config: TrainConfig) -> dict[str, Any]:

@@ -16,6 +16,7 @@ ORIGIN: dict[str, str] = {
     _SAMPLER + "drop_flat": "grpo.drop_flat",
     _SAMPLER + "prompts": "grpo.prompts",
     _SAMPLER + "most_dropped": "grpo.drop_flat_most",
+    "ray_kwargs.ray_init.address": "ray.address",
     "data.train_files": "data.train_files",
     "data.val_files": "data.validation_files",
     "data.train_batch_size": "grpo.prompts",

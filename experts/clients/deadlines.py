@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+OWN = "delegation"  # whose limit it is where nothing around a delegation ends sooner
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -39,7 +41,7 @@ def within(seconds: float, of: str = "batch") -> Iterator[None]:
         _NEAREST.reset(token)
 
 
-def nearest(seconds: float, of: str = "delegation") -> tuple[float, str]:
+def nearest(seconds: float, of: str = OWN) -> tuple[float, str]:
     """The time left for something that may take `seconds` by itself, and whose limit that is."""
     bound = _NEAREST.get()
     if bound is None or bound.left_s() >= seconds:

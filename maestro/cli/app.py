@@ -70,7 +70,7 @@ SECOND_WORDS = {
     ("evaluate", word): word
     for word in ("report", "replay", "merge", "compare", "power", "tables", "study")
 }
-SECOND_WORDS |= {("train", word): word for word in ("watch", "report", "analyse", "plan")}
+SECOND_WORDS |= {("train", word): word for word in ("watch", "report", "analyse", "plan", "preflight", "export")}
 
 
 class LazyGroup(TyperGroup):

@@ -20,12 +20,15 @@ from rich.progress import (
 from rich.table import Table
 
 from maestro.cli.train_analyse import analyse
+from maestro.cli.train_export import export
 from maestro.cli.train_plan import plan
+from maestro.cli.train_preflight import preflight, require
 from maestro.cli.train_report import LivePages, report
 from maestro.cli.train_watch import watch
 from registry.errors import UserFault
 
-__all__ = ["analyse", "plan", "report", "train", "watch"]  # the second words of `maestro train` (see maestro.cli.app)
+# the second words of `maestro train` (see maestro.cli.app)
+__all__ = ["analyse", "export", "plan", "preflight", "report", "train", "watch"]
 
 if TYPE_CHECKING:
     from train.config import TrainConfig
@@ -51,6 +54,9 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Compose and check verl's settings, print who set each, start nothing.")
     ] = False,
+    skip: Annotated[
+        list[str] | None, typer.Option("--skip", metavar="NAME", help="A check before a run on GPUs to pass over.")
+    ] = None,
 ) -> None:
     """Train an orchestrator: cold start on a keyword router, then GRPO through verl.
 
@@ -70,8 +76,11 @@ def train(
         return
     from train.grpo import TrainingCollapsed, TrainingFailed
     from train.pipeline import train as run
+    from train.termination import Terminated
 
     console = Console(stderr=True)
+    if settings.platform == "cuda":
+        require(settings, config, skip or (), console)
     with Display(console) as display:
         display.pages = LivePages(settings.run, settings.watch.pages_every, display.warn)
         try:
@@ -83,6 +92,9 @@ def train(
         except TrainingCollapsed as error:
             console.print(f"[bold red]stopped:[/] {error}")
             raise typer.Exit(3) from error
+        except Terminated as error:
+            console.print(error.text, soft_wrap=True)
+            raise
         finally:
             display.pages.write()
     result = {"run": summary.root, "policy": f"{summary.root}/policy", **vars(summary)}

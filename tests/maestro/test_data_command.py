@@ -30,7 +30,9 @@ def lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def test_a_mixture_holds_what_was_asked_for_in_a_seeded_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mixture_holds_what_was_asked_for_in_a_seeded_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = make_mixture(tmp_path / "a"), make_mixture(tmp_path / "b")
     assert prepare(first, "--json") == 0
     summary = json.loads(capsys.readouterr().out)
@@ -71,7 +73,9 @@ def test_leaks_are_listed_and_nothing_is_written_until_they_are_dropped(
     assert not (out / "train.parquet").exists()
     listed = lines(out / "leaks.jsonl")
     assert listed
-    assert {one["row"].rpartition("/")[2] for one in listed} == {one["benchmark_row"].rpartition("/")[2] for one in listed}
+    assert {one["row"].rpartition("/")[2] for one in listed} == {
+        one["benchmark_row"].rpartition("/")[2] for one in listed
+    }
     assert prepare(file, "--drop-leaks") == 0
     left = ids(out / "train.parquet") + ids(out / "validation.parquet")
     assert len(left) == 20
@@ -126,9 +130,13 @@ def test_what_can_not_be_done_is_one_message(
     assert not (tmp_path / "m/out/train.parquet").exists()
 
 
-def test_a_source_with_other_columns_is_refused_with_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_source_with_other_columns_is_refused_with_the_nearest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = make_mixture(tmp_path / "m")
-    (tmp_path / "m/data/tallyqa/samples.jsonl").write_text('{"id": 1, "questions": "?", "answer": "1", "image": "1.jpg"}\n')
+    (tmp_path / "m/data/tallyqa/samples.jsonl").write_text(
+        '{"id": 1, "questions": "?", "answer": "1", "image": "1.jpg"}\n'
+    )
     assert prepare(file) == 2
     assert "did you mean 'questions'?" in capsys.readouterr().err
 
@@ -192,7 +200,9 @@ def test_inspect_shows_rows_as_they_will_be_seen(tmp_path: Path, capsys: pytest.
 def test_inspect_refuses_a_file_of_other_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pq.write_table(pa.table({"prompt": ["a"], "image": ["b"]}), tmp_path / "other.parquet")
     assert run(["data", "inspect", str(tmp_path / "other.parquet")]) == 2
-    assert "no column data_source, images, reward_model, extra_info; the file has image, prompt" in capsys.readouterr().err
+    assert (
+        "no column data_source, images, reward_model, extra_info; the file has image, prompt" in capsys.readouterr().err
+    )
 
 
 def test_the_papers_mixture_holds_9200_rows_of_its_seven_data_sets() -> None:

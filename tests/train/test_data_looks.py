@@ -15,7 +15,10 @@ from train.data.picture import look_at
 from train.data.wording import normal_words
 
 LIMITS = ImageLimits()
-LONG = "Which of the four treatments shown in the lower panel keeps most cells alive after two days in the dish without any serum"
+LONG = (
+    "Which of the four treatments shown in the lower panel keeps most cells alive after two days in the dish "
+    "without any serum"
+)
 
 
 def index_of(image: Image.Image, text: str) -> LeakIndex:
@@ -67,10 +70,9 @@ def test_a_long_text_gives_a_row_away_and_a_short_one_does_not(question: str, ex
 def test_pictures_of_one_colour_are_the_same_only_when_their_pixels_are() -> None:
     assert looks_of(Image.new("RGB", (40, 40), (9, 9, 9))).flat
     white = Image.new("RGB", (64, 64), (255, 255, 255))
-    index = LeakIndex(
-        [EvaluatedRow("vstar", "vstar/1", "", (EvaluatedPicture(look_at(encoded(white, "PNG"), LIMITS, "").digest, None, None),))],
-        picture_bits=256, least_correlation=0.1, text_words=20,
-    )  # fmt: skip
+    evaluated = EvaluatedPicture(look_at(encoded(white, "PNG"), LIMITS, "").digest, None, None)
+    rows = [EvaluatedRow("vstar", "vstar/1", "", (evaluated,))]
+    index = LeakIndex(rows, picture_bits=256, least_correlation=0.1, text_words=20)
     assert kind(index, "?", encoded(white, "PNG")) == "same picture"
     assert kind(index, "?", encoded(white.resize((80, 80)), "PNG")) is None
 

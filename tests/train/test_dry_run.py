@@ -19,6 +19,7 @@ from train.verl_config import platform_settings, verl_settings
 from train.verl_sources import ORIGIN
 
 PAPER = Path(__file__).parents[2] / "configs" / "train" / "paper_4xa100.yaml"
+pytestmark = pytest.mark.timeout(900)  # importing verl takes minutes of a busy machine
 EMBEDDED = PAPER.with_name("embedded.yaml")
 ACTOR, ROLLOUT = "actor_rollout_ref.actor.", "actor_rollout_ref.rollout."
 
@@ -116,7 +117,7 @@ def test_every_setting_that_follows_from_a_key_names_it(platform: str) -> None:
             "correction": "sequence", "correction_cap": 4.0, "drop_flat": True, "drop_flat_most": 1,
         },
         "lora": {"rank": 4, "alpha": 8},
-        "cluster": {"gpus_per_node": 2},
+        "cluster": {"nodes": 2 if platform == "cuda" else 1, "gpus_per_node": 2},
         "checkpoint": {"every": 3, "keep": 5, "validate_every": 9},
     }  # fmt: skip
     if platform == "cuda":

@@ -93,3 +93,39 @@ def test_sure_tokens_take_praise_and_no_blame() -> None:
     advantages = torch.tensor([[-1.0, -1.0, 2.0, 2.0]])
     assert policy_loss.spare_the_sure(advantages, probabilities.log(), 0.8).tolist() == [[0.0, -1.0, 2.0, 2.0]]
     assert policy_loss.spare_the_sure(advantages, probabilities.log(), 1.0).tolist() == [[-1.0, -1.0, 2.0, 2.0]]
+
+
+def test_gspo_clips_one_ratio_a_trajectory_where_the_usual_loss_clips_each_token() -> None:
+    from verl.workers.config import FSDPActorConfig
+
+    # ratios 2 and 0.5 of two policy tokens: their geometric mean is 1, so nothing of the trajectory is clipped
+    old, new = [[-1.0, -1.0, -5.0]], [[-1.0 + 0.6931472, -1.0 - 0.6931472, -9.0]]
+    usual, _, _ = loss_of(old, new, [[1, 1, 0]])
+    assert usual.item() == pytest.approx(-(1.2 + 0.5) / 2)
+    actor = torch.tensor(new, requires_grad=True)
+    loss: Any = policy_loss.gspo_loss_with_gap
+    whole, metrics = loss(
+        torch.tensor(old), actor, torch.tensor([[1.0, 1.0, 0.0]]), torch.tensor([[True, True, False]]),
+        loss_agg_mode="seq-mean-token-mean",
+        config=FSDPActorConfig(strategy="fsdp2", rollout_n=2, ppo_micro_batch_size_per_gpu=1),
+    )  # fmt: skip
+    assert whole.item() == pytest.approx(-1.0, abs=1e-6)
+    assert metrics["actor/pg_clipfrac"] == 0.0
+    whole.backward()
+    assert actor.grad is not None and actor.grad.tolist()[0] == pytest.approx([-0.5, -0.5, 0.0], abs=1e-6)
+
+
+def test_importance_weights_are_cut_at_their_cap_and_weigh_the_loss() -> None:
+    from verl.trainer.ppo.rollout_corr_helper import compute_rollout_correction_weights
+
+    ratios = torch.tensor([[0.5, 4.0, 1.0]])
+    weights, _ = compute_rollout_correction_weights(
+        ratios.log(), torch.tensor([[1.0, 1.0, 0.0]]), rollout_is="token", rollout_is_threshold=2.0
+    )
+    assert weights.tolist()[0] == pytest.approx([0.5, 2.0, 0.0], abs=1e-6)
+    same = torch.tensor([[-1.0, -2.0, -3.0]])
+    loss, _ = clipped_loss_with_gap(
+        same, same.clone(), torch.tensor([[1.0, 1.0, 0.0]]), torch.tensor([[True, True, False]]),
+        config=ActorSettings(), rollout_is_weights=weights,
+    )  # fmt: skip
+    assert loss.item() == pytest.approx(-1.25)

@@ -16,7 +16,7 @@ from train.samples import pictures_of, sampled, spread, steps_in
 
 def png(shade: int) -> bytes:
     buffer = io.BytesIO()
-    Image.new("RGB", (20, 10), (shade, 0, 0)).save(buffer, "PNG")
+    Image.new("RGB", (40, 32), (shade, 0, 0)).save(buffer, "PNG")
     return buffer.getvalue()
 
 
@@ -25,7 +25,7 @@ def shown(shade: int) -> dict[str, Any]:
 
 
 def test_steps_are_spread_over_the_run_with_its_ends() -> None:
-    assert spread(range(1, 81), 5) == [1, 21, 40, 60, 80]
+    assert spread(range(1, 81), 5) == [1, 21, 41, 60, 80]
     assert spread([3, 4], 5) == [3, 4]
     assert spread([3, 4, 9], 1) == [9]
     assert spread([], 5) == []
@@ -63,7 +63,7 @@ def test_pictures_come_from_the_rows_that_were_asked_for(record_of, tmp_path: Pa
     asked.append(record_of(row="broken", trajectory=shown(77)))
     found = pictures_of([tmp_path / "gone.parquet", path], asked, known=())
     assert {sha: (picture.width, picture.height) for sha, picture in found.items()} == {
-        load_picture(png(shade)).sha256: (20, 10) for shade in (2, 8)
+        load_picture(png(shade)).sha256: (40, 32) for shade in (2, 8)
     }
     assert pictures_of([path], asked[:1], known=set(found)) == {}
 

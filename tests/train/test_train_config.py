@@ -135,5 +135,6 @@ def test_describe_lists_every_key_once_with_a_meaning() -> None:
     rows = describe(TrainConfig.model_validate({}))
     assert [key for key, _, _ in rows] == keys(TrainConfig)
     assert all(meaning for _, _, meaning in rows)
-    assert ("resume", "auto", "auto: go on from the newest checkpoint (auto | never)") in rows
+    meaning = "auto: go on from the newest checkpoint; never: begin anew; or a folder: begin from another run's"
+    assert ("resume", "auto", meaning) in rows
     assert ("grpo.samples", "8", "trajectories a prompt: the group size G") in rows

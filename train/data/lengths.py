@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from experts.images import Picture
@@ -15,6 +16,8 @@ from orchestrator.prompt import messages
 from orchestrator.task import Task
 from registry.errors import UserFault
 from train.data.row import MixtureRow
+
+_DESCRIBED_BY = ("preprocessor_config.json", "processor_config.json")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ class PromptLengths:
 
 def load_lengths(name: str, system: str | None) -> PromptLengths:
     """The processor of a folder or hub id. Raises UserFault where it can't be loaded or can't count pictures."""
+    folder = Path(name)
+    if (folder.is_dir() or folder.is_absolute()) and not any((folder / file).is_file() for file in _DESCRIBED_BY):
+        raise _unfit(name, f"no {' or '.join(_DESCRIBED_BY)}")
     from transformers import AutoProcessor
 
     try:
@@ -59,9 +65,13 @@ def load_lengths(name: str, system: str | None) -> PromptLengths:
         processor.tokenizer.encode("")
     except Exception as error:  # the library and those below it raise as they like
         said = " ".join(str(error).split())[:300] or type(error).__name__
-        raise UserFault(
-            f"no processor that counts text and pictures: {said}",
-            where=f"processor: {name}",
-            fix="give the policy's folder or hub id (with preprocessor_config.json), or leave `processor` out",
-        ) from error
+        raise _unfit(name, said) from error
     return PromptLengths(processor, system)
+
+
+def _unfit(name: str, why: str) -> UserFault:
+    return UserFault(
+        f"no processor that counts text and pictures: {why}",
+        where=f"processor: {name}",
+        fix="give the policy's folder or hub id, or leave `processor` out",
+    )

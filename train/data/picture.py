@@ -37,8 +37,9 @@ def look_at(data: bytes, limits: ImageLimits, where: str) -> Seen:
     if plain is None:
         picture = load_picture(data, limits=limits, where=where)
         data, plain = picture.png, picture.pil()
-    digest = hashlib.blake2b(plain.tobytes(), digest_size=16, salt=b"%dx%d" % plain.size).digest()
-    return Seen(data, plain.width, plain.height, digest, looks_of(plain))
+    digest = hashlib.sha256(b"%dx%d" % plain.size)  # the processor's own instructions make it the fastest one
+    digest.update(plain.tobytes())
+    return Seen(data, plain.width, plain.height, digest.digest()[:16], looks_of(plain))
 
 
 def _plain(data: bytes, limits: ImageLimits) -> Image.Image | None:

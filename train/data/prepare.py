@@ -117,6 +117,7 @@ def _gather(
         limit = work.highest_wanted(name, most)
         wanted: list[tuple[int, MixtureRow]] = []
         skipped = [row for row in shard if isinstance(row, Skipped)]
+        looked_at = len(skipped)
         for row in shard:
             if isinstance(row, MixtureRow):
                 key = order_key(config.seed, name, row.id)
@@ -134,7 +135,7 @@ def _gather(
             capacity=most,
         )
         reporter.advance(len(shard))
-        faults.add(len(wanted) + len(skipped), skipped)
+        faults.add(looked_at + len(wanted), skipped)
     work.store(name, place, done=True)
 
 
