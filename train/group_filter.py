@@ -40,7 +40,7 @@ class FlatGroups(ReplayBuffer):
         self._dropped = 0
         return super().sample(global_steps, partition_id, batch_size)
 
-    def _dapo_filtered_keys(self, partition_id: str) -> tuple[set[str], Counter[float]]:
+    def _dapo_filtered_keys(self, partition_id: str) -> tuple[set[str], Counter[float | None]]:
         """Finished flat groups and how many of them have which reward, at most as many as this step may still drop."""
         if partition_id == "val" or self.filter_groups_metric is None:
             return set(), Counter()
@@ -60,7 +60,8 @@ class FlatGroups(ReplayBuffer):
         told: dict[str, list[tuple[float, bool]]] = {uid: [] for uid in uids}
         if keys:
             data = tq.kv_batch_get(keys=keys, partition_id=partition_id, select_fields=["extra_fields"])
-            for key, value in zip(keys, list(data["extra_fields"]), strict=True):
-                record = getattr(value, "data", value)["reward_extra_info"]
+            found: list[Any] = list(data["extra_fields"])
+            for key, value in zip(keys, found, strict=True):
+                record = getattr(value, "data", value)["reward_extra_info"]  # tensordict wraps what is no tensor
                 told[key.split("_")[0]].append((float(record["score"]), bool(record["reward_valid"])))
         return {uid: flat_reward(*zip(*pairs, strict=True)) if pairs else 0.0 for uid, pairs in told.items()}

@@ -7,20 +7,14 @@ the same command starts a run, goes on with a killed one, and does nothing when 
 from __future__ import annotations
 
 import asyncio
-import difflib
-import fcntl
 import json
-import os
 import random
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
-
-from pydantic import ValidationError
 
 from experts.pool import ExpertPool
 from orchestrator.budget import Budget
@@ -35,6 +29,7 @@ from train.cold_start import run_cold_start
 from train.config import TrainConfig
 from train.demonstrations import Demonstration, Scene, from_trajectories, rehearsals
 from train.grpo import run_grpo
+from train.identity import alone, pin_config
 from train.paths import RunPaths
 from train.resume import check_source, take_cold_policy
 from train.rows import read_rows
@@ -78,7 +73,7 @@ def train(config: TrainConfig, write_rows: RowWriter, reporter: Reporter, *, sto
         check_wandb()
     paths = RunPaths.at(config.run)
     paths.root.mkdir(parents=True, exist_ok=True)
-    with _alone(paths), Termination() as termination:
+    with alone(paths), Termination() as termination:
         try:
             return _train(config, paths, write_rows, reporter, stop_on_collapse, termination)
         except Terminated as end:
@@ -106,9 +101,10 @@ def _train(
 ) -> Summary:
     if config.resume != "never":
         check_source(config, paths)
-    _pin_config(config, paths)
+    pin_config(config, paths)
     summary = _read_summary(paths, config)
-    summary.registry = summary.registry or Registry.load(*(config.registry or (default_registry_path(),))).digest
+    if config.resume == "never" or not summary.registry:
+        summary.registry = Registry.load(*(config.registry or (default_registry_path(),))).digest
     if not config.data.train_files:
         with _timed(summary, paths, "rows"):
             for split, count, file in (
@@ -209,66 +205,6 @@ async def _demonstrate(
         )
     done.sort(key=lambda t: t.row_id)  # finishing order depends on the clock, the cold start must not
     return from_trajectories(done, scenes)
-
-
-@contextmanager
-def _alone(paths: RunPaths) -> Iterator[None]:
-    """Holds the run's lock; the kernel lets go of it when this process ends, however it ends."""
-    lock = os.open(paths.root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(lock)
-        raise UserFault(
-            "another process is training this run", where=str(paths.root), fix="wait for it, or use another run=FOLDER"
-        ) from error
-    try:
-        yield
-    finally:
-        os.close(lock)
-
-
-def _pin_config(config: TrainConfig, paths: RunPaths) -> None:
-    """A run has one config. More steps may be asked for later; anything else would be another run."""
-    now = json.loads(config.model_dump_json())
-    if paths.config.exists():
-        before = _with_later_keys(json.loads(paths.config.read_text(encoding="utf-8")))
-        same = _identity(before) == _identity(now)
-        if not same and config.resume == "never":  # rows and policies of another seed or world are none of this run's
-            for folder in (paths.train_rows.parent, paths.blank, paths.cold):
-                shutil.rmtree(folder, ignore_errors=True)
-        elif not same:
-            difference = "\n".join(
-                line
-                for line in difflib.unified_diff(_lines(before), _lines(now), "this run", "asked for", lineterm="", n=0)
-                if not line.startswith("@@")
-            )
-            raise UserFault(
-                f"the run was started with another config:\n{difference}",
-                where=str(paths.root),
-                fix="use another run=FOLDER, or delete this one",
-            )
-    partial = paths.config.with_suffix(".partial")
-    partial.write_text(json.dumps(now, indent=2), encoding="utf-8")
-    partial.replace(paths.config)
-
-
-def _with_later_keys(before: dict[str, Any]) -> dict[str, Any]:
-    """The config of a run that an earlier version began: keys that came later have the defaults it ran with."""
-    try:
-        return json.loads(TrainConfig.model_validate(before).model_dump_json())
-    except ValidationError:
-        return before  # the difference is told below
-
-
-def _identity(config: dict[str, Any]) -> dict[str, Any]:
-    grpo = {k: v for k, v in config["grpo"].items() if k != "steps"}
-    others = ("resume", "checkpoint", "run", "endpoints", "watch", "ray")
-    return {k: v for k, v in config.items() if k not in others} | {"grpo": grpo}
-
-
-def _lines(config: dict[str, Any]) -> list[str]:
-    return json.dumps(_identity(config), indent=1, sort_keys=True).splitlines()
 
 
 @contextmanager

@@ -26,13 +26,13 @@ GAP_VARIABLE = "MAESTRO_MAX_GAP"  # set by the launcher from grpo.max_gap
 
 
 @register_policy_loss(NAME)  # type: ignore[arg-type]
-def clipped_loss_with_gap(*tensors: torch.Tensor, **call: Any) -> tuple[torch.Tensor, dict[str, Any]]:
+def clipped_loss_with_gap(*tensors: Any, **call: Any) -> tuple[torch.Tensor, dict[str, Any]]:
     """verl's policy-loss interface (`_with_gap` says what it takes): one clipped ratio a token."""
     return _with_gap(compute_policy_loss_vanilla, *tensors, **call)
 
 
 @register_policy_loss(GSPO)  # type: ignore[arg-type]
-def gspo_loss_with_gap(*tensors: torch.Tensor, **call: Any) -> tuple[torch.Tensor, dict[str, Any]]:
+def gspo_loss_with_gap(*tensors: Any, **call: Any) -> tuple[torch.Tensor, dict[str, Any]]:
     """The same with one clipped ratio a trajectory, the mean of its policy tokens' (arXiv 2507.18071)."""
     return _with_gap(compute_policy_loss_gspo, *tensors, **call)
 

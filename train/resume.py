@@ -18,10 +18,10 @@ from train.config import TrainConfig
 from train.paths import RunPaths
 
 # of a model's config: what a version of the libraries or a way of running it decides, not the model
-_NO_SHAPE = frozenset(
-    "dtype torch_dtype transformers_version attn_implementation _attn_implementation use_cache _name_or_path"
-    " name_or_path bos_token_id eos_token_id pad_token_id".split()
-)
+_NO_SHAPE = {
+    "dtype", "torch_dtype", "transformers_version", "attn_implementation", "_attn_implementation", "use_cache",
+    "_name_or_path", "name_or_path", "bos_token_id", "eos_token_id", "pad_token_id",
+}  # fmt: skip
 
 
 def source_of(config: TrainConfig, paths: RunPaths) -> Path | None:

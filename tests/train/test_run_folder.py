@@ -13,6 +13,7 @@ from train import pipeline
 from train.cold_start import run_cold_start
 from train.config import ColdStartSection, TrainConfig
 from train.grpo import write_job_files
+from train.identity import alone, pin_config
 from train.paths import RunPaths
 
 SECTION = ColdStartSection()  # type: ignore[call-arg]
@@ -28,9 +29,9 @@ def paths(tmp_path: Path) -> RunPaths:
 
 
 def test_a_changed_config_is_refused_with_the_difference(paths: RunPaths) -> None:
-    pipeline._pin_config(config_of(seed=1, grpo={"rate": 1e-4}), paths)
+    pin_config(config_of(seed=1, grpo={"rate": 1e-4}), paths)
     with pytest.raises(UserFault) as caught:
-        pipeline._pin_config(config_of(seed=2, grpo={"rate": 3e-4}), paths)
+        pin_config(config_of(seed=2, grpo={"rate": 3e-4}), paths)
     assert caught.value.what.splitlines() == [
         "the run was started with another config:",
         "--- this run",
@@ -45,31 +46,31 @@ def test_a_changed_config_is_refused_with_the_difference(paths: RunPaths) -> Non
 
 
 def test_more_steps_and_other_checkpoints_are_the_same_run(paths: RunPaths) -> None:
-    pipeline._pin_config(config_of(grpo={"steps": 10}), paths)
-    pipeline._pin_config(config_of(grpo={"steps": 20}, checkpoint={"every": 5}, run="/elsewhere"), paths)
+    pin_config(config_of(grpo={"steps": 10}), paths)
+    pin_config(config_of(grpo={"steps": 20}, checkpoint={"every": 5}, run="/elsewhere"), paths)
     assert json.loads(paths.config.read_text())["grpo"]["steps"] == 20
     assert [p.name for p in paths.root.iterdir()] == ["config.json"]
 
 
 def test_starting_anew_with_another_config_forgets_rows_and_policies(paths: RunPaths) -> None:
-    pipeline._pin_config(config_of(seed=1), paths)
+    pin_config(config_of(seed=1), paths)
     for folder in (paths.train_rows.parent, paths.blank, paths.cold, paths.cache):
         folder.mkdir()
-    pipeline._pin_config(config_of(seed=1, resume="never"), paths)
+    pin_config(config_of(seed=1, resume="never"), paths)
     assert paths.cold.exists()  # the same config makes the same policy
-    pipeline._pin_config(config_of(seed=2, resume="never"), paths)
+    pin_config(config_of(seed=2, resume="never"), paths)
     assert sorted(p.name for p in paths.root.iterdir()) == ["cache", "config.json"]
 
 
 def test_a_second_process_on_the_same_run_is_refused(paths: RunPaths) -> None:
-    with pipeline._alone(paths):
-        with pytest.raises(UserFault, match="another process is training this run"), pipeline._alone(paths):
+    with alone(paths):
+        with pytest.raises(UserFault, match="another process is training this run"), alone(paths):
             raise AssertionError
         other = RunPaths.at(paths.root / "other")
         other.root.mkdir()
-        with pipeline._alone(other):
+        with alone(other):
             pass
-    with pipeline._alone(paths):
+    with alone(paths):
         pass
 
 

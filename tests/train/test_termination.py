@@ -88,6 +88,7 @@ def no_rows(*_: Any) -> None:
     raise AssertionError("the rows are given")
 
 
+@pytest.mark.timeout(300)
 def test_the_step_under_way_is_saved_and_the_job_ends(stand_in) -> None:
     raw, paths = stand_in(grace=60)
     reporter = Quiet()
@@ -101,6 +102,7 @@ def test_the_step_under_way_is_saved_and_the_job_ends(stand_in) -> None:
     assert processes.members(paths.root) == []
 
 
+@pytest.mark.timeout(300)
 def test_a_step_that_takes_too_long_is_given_up_for_the_last_checkpoint(
     stand_in, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,20 +25,19 @@ def checkpoint_bytes(site: Site) -> int:
 
 
 def check(site: Site, free: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free) -> str:
-    """Raises UserFault where less is free than the checkpoints, and the exported policy, still need."""
-    keep = site.config.checkpoint.keep
-    at_once = max(keep, 2)  # with one kept, the next is written before it goes
+    """Raises UserFault where less is free than the checkpoints, the best and the exported policy still need."""
+    at_once = site.config.checkpoint.keep + 1  # after a resume the next one is written before the oldest goes
     one = checkpoint_bytes(site)
-    exported = one * _COPY // (_WEIGHTS + _OPTIMISER + _COPY)
-    root = site.paths.root
-    there = sum(path.stat().st_size for path in site.paths.checkpoints.rglob("*") if path.is_file())
-    needed = max(0, at_once * one - there) + exported + _REST
+    policies = 2 * one * _COPY // (_WEIGHTS + _OPTIMISER + _COPY)
+    root, kept = site.paths.root, (site.paths.checkpoints, site.paths.best, site.paths.policy)
+    there = sum(path.stat().st_size for folder in kept for path in folder.rglob("*") if path.is_file())
+    needed = max(0, at_once * one + policies - there) + _REST
     place = next(path for path in (root, *root.parents) if path.is_dir())
     left = free(place)
     if left < needed:
         raise UserFault(
             f"{needed / GIB:.1f} GiB are needed, {left / GIB:.1f} are free: {at_once} checkpoints of {one / GIB:.1f} "
-            "GiB and the exported policy",
+            "GiB, the best and the exported policy",
             where=str(root),
             fix="free space, set run=FOLDER to a larger disk, or keep fewer: checkpoint.keep",
         )

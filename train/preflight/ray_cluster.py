@@ -17,8 +17,8 @@ def check(
 ) -> str:
     """Raises UserFault where the cluster is another, is not there, or is too small."""
     address, cluster = site.config.ray.address, site.config.cluster
-    there = (os.environ if environ is None else environ).get("RAY_ADDRESS")
     if address is None:
+        there = (os.environ if environ is None else environ).get("RAY_ADDRESS")
         if cluster.nodes > 1:
             raise UserFault(
                 f"cluster.nodes={cluster.nodes}, and a cluster of the run's own has this node alone",
@@ -32,12 +32,6 @@ def check(
                 fix=f"unset RAY_ADDRESS, or mean it: ray.address={there}",
             )
         return "a cluster of the run's own, on this node"
-    if there and there != address:
-        raise UserFault(
-            f"RAY_ADDRESS={there} is set, and Ray heeds it before ray.address={address}",
-            where="the environment",
-            fix="unset RAY_ADDRESS",
-        )
     nodes = ask(address, site.timeout_s)
     if site.config.platform != "cuda":
         return f"{len(nodes)} nodes answer at {address}"

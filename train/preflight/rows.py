@@ -74,11 +74,11 @@ def _file(path: Path, site: Site, lengths: PromptLengths | None) -> int:
                 fault = row_fault(row, f"row {number}", path, site, lengths)
                 if fault is not None:
                     faults.append(f"row {number}: {fault}")
+    except pa.ArrowException as error:  # first: those of a broken file may be OSErrors too
+        raise UserFault(f"no readable parquet: {error}", where=str(path), fix=_PREPARE) from error
     except OSError as error:
         text = error.strerror or str(error)
         raise UserFault(f"cannot read the rows: {text}", where=str(path), fix=_PREPARE) from error
-    except pa.ArrowException as error:
-        raise UserFault(f"no readable parquet: {error}", where=str(path), fix=_PREPARE) from error
     if faults:
         more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
         raise UserFault(

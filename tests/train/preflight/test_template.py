@@ -1,4 +1,4 @@
-"""The preflight of tokenizer and chat template: what an episode has said stays, and the first token that goes is named."""
+"""The preflight of tokenizer and chat template: nothing that was said goes unnoticed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,10 @@ def test_a_template_that_rewrites_a_turn_is_refused(with_template: Any) -> None:
 @pytest.mark.parametrize(
     ("chat_template", "says"),
     [
-        (template("text(m)").replace("messages %}<", "messages if m['role'] != 'system' %}<"), "drops the system prompt"),
+        (
+            template("text(m)").replace("messages %}<", "messages if m['role'] != 'system' %}<"),
+            "drops the system prompt",
+        ),
         (template("text(m) if m['role'] != 'user' else '<|image_pad|>'"), "drops the question"),
         (template("text(m) | replace('<|image_pad|>', '')"), "renders 0 image placeholders for one picture"),
         (template("text(m)", ""), "opens no assistant's turn"),
