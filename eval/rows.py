@@ -22,7 +22,6 @@ from eval.shard import Shard
 from orchestrator.task import Task
 from registry.errors import UserFault
 
-
 _KEPT_BYTES = 32 << 20  # of pictures: rows that fit are read once for all arms
 
 

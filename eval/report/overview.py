@@ -165,10 +165,10 @@ def filters(cards: Sequence[Sequence[Any]], strings: Sequence[str]) -> dict[str,
     """The values that the trajectory browser offers, from the cards' own fields (see `eval.report.bundle`)."""
 
     def of(field: int) -> list[str]:
-        return [strings[index] for index in dict.fromkeys(card[field] for card in cards)]
+        return [str(strings[index]) for index in dict.fromkeys(card[field] for card in cards)]
 
     def among(field: int) -> list[str]:
-        return sorted({strings[index] for card in cards for index in card[field]})
+        return sorted({str(strings[index]) for card in cards for index in card[field]})
 
     return {
         "arm": of(0),

@@ -18,7 +18,7 @@ _OPEN, _CLOSE = "<think>", "</think>"
 _MOST_TOKENS = 10**12  # what is more is no count of tokens
 
 
-def read_reply(body: bytes) -> ExpertReply:
+def read_reply(body: bytes | bytearray) -> ExpertReply:
     """The reply in a successful response's body. Raises Failed when it is no completion: worth another try,
     as after a lost connection, and a server that sends nothing else is as good as dead."""
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -76,7 +76,7 @@ def remarks(results: Mapping[str, Any]) -> Iterator[str]:
         yield f"{rules['lenient']} (len.) takes answers that {rules['official']} (acc.) does not: {counts}."
 
 
-def _group_table(grouping: str, arms: list[tuple[str, Mapping[str, Any]]]) -> Table:
+def _group_table(grouping: str, arms: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
     table = Table(box=None, padding=(0, 0, 0, 1))
     table.add_column(escape(grouping), overflow="fold")
     found = [(entry.get("groupings") or {}).get(grouping, {}).get("groups", {}) for _, entry in arms]
