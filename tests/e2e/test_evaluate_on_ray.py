@@ -62,10 +62,15 @@ def start(folder: Path) -> Callable[..., subprocess.Popen[str]]:
         command = [sys.executable, "-m", "maestro.cli.app", "evaluate", "eval.yaml", "--registry", "registry.yaml"]
         return subprocess.Popen(
             [*command, *options], cwd=folder, env=environment | {"PYTHONPATH": str(folder)}, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=hear_ctrl_c,
         )  # fmt: skip
 
     return _start
+
+
+def hear_ctrl_c() -> None:
+    """A job started in the background by a shell ignores SIGINT, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def writer_of(journal: Path) -> int | None:
