@@ -148,6 +148,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """Entry point of the `maestro` program."""
+    # Read when torch is loaded, here and in what is started from here: threads that spin while they wait for each other
+    # take five times as long as soon as somebody else uses a core.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     code = run(sys.argv[1:])
     workers = sys.modules.get("experts.workers")
     if workers is not None and workers.calls_given_up():
