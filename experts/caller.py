@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,8 +14,8 @@ from experts.clients.python_backend import PythonExpertBackend
 from experts.clients.tally import Tally
 from experts.images import Picture
 from experts.outcome import ExpertFailure, ExpertReply, Outcome, Try, Usage
-from experts.per_loop import PerLoop
 from experts.request import Backend, Request
+from experts.turns import Turns
 from experts.workers import Workers
 from registry.schema import Expert, OpenAIBackend
 
@@ -39,7 +38,8 @@ class Ledger:
 class Caller:
     """Asks one expert. Safe to use from several event loops.
 
-    reasoning_tail_chars: how much of an expert's reasoning stands in for an answer that it did not write.
+    reasoning_tail_chars: how much of an expert's reasoning stands in for an answer that it did not write, where its
+    `sampling` in the registry does not say.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class Caller:
         backend: Backend | None = None,
     ) -> None:
         self.expert = expert
-        self._tail = reasoning_tail_chars
+        self._tail = expert.sampling.reasoning_tail_chars or reasoning_tail_chars
         self._backend = backend or _backend(expert, workers)
         self._served = self._backend if isinstance(self._backend, OpenAIExpertBackend) else None
-        self._turns = PerLoop(lambda: asyncio.Semaphore(expert.limits.max_concurrency))
         self._tally = Tally()
+        self._turns = Turns(expert.limits.max_concurrency, self._tally, self._served)
 
     @cached_property
     def digest(self) -> str:
@@ -66,7 +66,7 @@ class Caller:
             expert.name,
             expert.revision,
             expert.backend.model_dump(mode="json", exclude={"replicas", "api_key_env"}),
-            expert.sampling.model_dump(mode="json"),
+            expert.sampling.model_copy(update={"reasoning_tail_chars": self._tail}).model_dump(mode="json"),
             [expert.limits.max_images, expert.limits.max_output_tokens],
         )
 
@@ -85,7 +85,8 @@ class Caller:
             sampling=self.expert.sampling,
             timeout_s=limits.timeout_s,
         )
-        reply = await self._take_turn(request, ledger)
+        async with self._turns.take():
+            reply = await self._ask(request, ledger)
         return self._bounded(reply, ledger)
 
     async def prepare(self) -> None:
@@ -102,21 +103,6 @@ class Caller:
         """Plain data: `Tally.status`, and the state of each server (none for an embedded program)."""
         replicas = [] if self._served is None else self._served.status()
         return {"backend": self.expert.backend.type, "replicas": replicas, **self._tally.status()}
-
-    async def _take_turn(self, request: Request, ledger: Ledger) -> ExpertReply:
-        """The backend's reply as soon as the expert has room for one more call."""
-        turns = self._turns.get()
-        with self._tally.one("queued"):
-            # Turns may be held by calls that wait for servers which are known to be dead by now.
-            if turns.locked() and self._served is not None and self._served.all_rest():
-                self._tally.ended(Outcome.UNAVAILABLE, 0.0, Usage())
-                raise ExpertFailure(Outcome.UNAVAILABLE, "no server takes requests now", attempts=0)
-            await turns.acquire()
-        try:
-            with self._tally.one("in_flight"):
-                return await self._ask(request, ledger)
-        finally:
-            turns.release()
 
     async def _ask(self, request: Request, ledger: Ledger) -> ExpertReply:
         """The backend's reply, entered into ledger and tally however it ends."""

@@ -33,16 +33,16 @@ def decode_data_url(url: str, *, max_bytes: int, where: str | None = None) -> by
         )
     body = url[head.end() :]
     if len(body) > max_bytes * 3 // 2 + 1024:  # 4/3 for base64, the rest for line breaks
-        raise ImageFault(f"data URL is larger than the limit of {max_bytes} bytes", where=where)
+        what = f"data URL is larger than the limit of {max_bytes} bytes"
+        raise ImageFault(what, where=where, fix="scale the image down")
     body = _SPACE.sub("", body)
     if _HEAD.match(body):
-        raise ImageFault(
-            "data URL has its head twice", where=where, fix="keep one data:image/...;base64, head"
-        )
+        raise ImageFault("data URL has its head twice", where=where, fix="keep one data:image/...;base64, head")
     try:
         return base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise ImageFault(f"data URL is not valid base64: {error}", where=where) from None
+        fix = "encode the whole file in base64 again"
+        raise ImageFault(f"data URL is not valid base64: {error}", where=where, fix=fix) from None
 
 
 def holds_image_data(text: str) -> bool:

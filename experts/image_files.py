@@ -33,16 +33,16 @@ def read_image_file(path: str | Path, *, roots: Sequence[Path], max_bytes: int, 
         found = _locate(Path(path), roots, trusted=isinstance(path, Path), where=where)
         info = found.stat()
         if not stat.S_ISREG(info.st_mode):
-            raise ImageFault(f"not a regular file: {name}", where=where)
+            fix = "give a file instead of a folder" if stat.S_ISDIR(info.st_mode) else "give a file with an image in it"
+            raise ImageFault(f"not a regular file: {name}", where=where, fix=fix)
         if info.st_size > max_bytes:
-            raise ImageFault(f"{name} has {info.st_size} bytes, the limit is {max_bytes}", where=where)
+            what = f"{name} has {info.st_size} bytes, the limit is {max_bytes}"
+            raise ImageFault(what, where=where, fix="scale the image down")
         with found.open("rb") as file:
             return file.read(max_bytes + 1)
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a ring of links
         reason = getattr(error, "strerror", None) or error
-        raise ImageFault(
-            f"cannot read the image {name}: {reason}", where=where, fix="check the path"
-        ) from None
+        raise ImageFault(f"cannot read the image {name}: {reason}", where=where, fix="check the path") from None
 
 
 def _check_text(text: str, where: str | None) -> None:

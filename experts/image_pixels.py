@@ -42,7 +42,8 @@ def fit(image: Image.Image, limits: ImageLimits) -> tuple[Image.Image, list[str]
     shortest = max(limits.min_side, math.ceil(long_side / limits.max_ratio))
     width, height = max(image.width, shortest), max(image.height, shortest)
     if width * height > limits.max_pixels:
-        raise ImageFault(f"a shape of {image.width}x{image.height} is too extreme to be padded")
+        what = f"a shape of {image.width}x{image.height} is too extreme to be padded"
+        raise ImageFault(what, fix="cut the image into parts")
     if (width, height) != image.size:
         sheet = Image.new("RGB", (width, height), limits.background)
         sheet.paste(image, (0, 0))

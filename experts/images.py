@@ -28,6 +28,7 @@ from experts.data_url import decode_data_url, encode_data_url
 from experts.image_files import read_image_file
 from experts.image_limits import ImageFault, ImageLimits
 from experts.image_pixels import to_rgb
+from experts.png import bare_png
 
 __all__ = ["ImageFault", "ImageLimits", "Picture", "load_picture", "load_pictures"]
 
@@ -42,6 +43,11 @@ _READERS = (
     PpmImageFile,
 )
 _FORMATS = tuple(str(reader.format) for reader in _READERS)
+
+_COMPRESSION = 4  # zlib's level
+
+_AGAIN = "the file is cut off or damaged: copy or download it again"
+_SMALLER = "scale the image down"
 
 _LIMITS = ImageLimits()
 
@@ -105,7 +111,8 @@ def load_picture(
     if isinstance(source, (list, tuple, np.ndarray)):
         items = _items(source, place)
         if len(items) != 1:
-            raise ImageFault(f"expected one image, found {len(items)}", where=place)
+            fix = "give one image; `load_pictures` takes several"
+            raise ImageFault(f"expected one image, found {len(items)}", where=place, fix=fix)
         return load_picture(items[0], roots=roots, limits=limits, where=where)
     if isinstance(source, Mapping):
         return _from_cell(source, roots, limits, where)
@@ -114,9 +121,7 @@ def load_picture(
     if isinstance(source, (bytes, bytearray, memoryview)):
         return _decode(bytes(source), f"{len(source)} bytes", limits, place)
     if isinstance(source, str) and source[:5].lower() == "data:":
-        return _decode(
-            decode_data_url(source, max_bytes=limits.max_bytes, where=place), "data URL", limits, place
-        )
+        return _decode(decode_data_url(source, max_bytes=limits.max_bytes, where=place), "data URL", limits, place)
     if isinstance(source, (str, Path)):
         data = read_image_file(source, roots=roots, max_bytes=limits.max_bytes, where=place)
         return _decode(data, str(source), limits, place)
@@ -141,15 +146,15 @@ def load_pictures(
     before = f"{where}, " if where else ""
     places = [where] if len(items) == 1 else [f"{before}image {i + 1}" for i in range(len(items))]
     return tuple(
-        load_picture(item, roots=roots, limits=limits, where=place)
-        for item, place in zip(items, places, strict=True)
+        load_picture(item, roots=roots, limits=limits, where=place) for item, place in zip(items, places, strict=True)
     )
 
 
 def _items(value: Any, where: str | None) -> list[Any]:
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "OU":  # a fixed-width bytes array has lost trailing zero bytes
-            raise ImageFault(f"no images in an array of {value.dtype}", where=where)
+            fix = "give a list of bytes, paths or data URLs, or a Pillow image"
+            raise ImageFault(f"no images in an array of {value.dtype}", where=where, fix=fix)
         return list(value.ravel())
     return list(value)
 
@@ -169,36 +174,45 @@ def _from_cell(cell: Mapping[str, Any], roots: Sequence[Path], limits: ImageLimi
 
 def _decode(data: bytes, source: str, limits: ImageLimits, where: str | None) -> Picture:
     if not data:
-        raise ImageFault(f"empty image file: {source}", where=where)
+        raise ImageFault(f"empty image file: {source}", where=where, fix="copy or download it again")
     if len(data) > limits.max_bytes:
-        raise ImageFault(f"image is larger than {limits.max_bytes} bytes: {source}", where=where)
+        raise ImageFault(f"image is larger than {limits.max_bytes} bytes: {source}", where=where, fix=_SMALLER)
     try:
         image = Image.open(io.BytesIO(data), formats=_FORMATS)
     except Image.DecompressionBombError:
-        raise ImageFault(f"image has more than {limits.max_pixels} pixels: {source}", where=where) from None
+        what = f"image has more than {limits.max_pixels} pixels: {source}"
+        raise ImageFault(what, where=where, fix=_SMALLER) from None
     except Exception as error:  # Pillow's readers fail in many ways on broken headers
         reason = "unknown or broken image format" if isinstance(error, OSError) else f"broken image: {error}"
-        raise ImageFault(f"{reason}: {source}", where=where, fix=f"formats: {', '.join(_FORMATS)}") from None
+        fix = f"give a whole file in one of the formats {', '.join(_FORMATS)}"
+        raise ImageFault(f"{reason}: {source}", where=where, fix=fix) from None
     with image:
-        return _picture(image, source, limits, where)
+        return _picture(image, source, limits, where, data if image.format == "PNG" else None)
 
 
-def _picture(image: Image.Image, source: str, limits: ImageLimits, where: str | None) -> Picture:
+def _picture(
+    image: Image.Image, source: str, limits: ImageLimits, where: str | None, encoded: bytes | None = None
+) -> Picture:
+    """`encoded`: the PNG that `image` was opened from."""
     width, height = image.size
     if width * height > limits.max_pixels:
-        raise ImageFault(
-            f"image of {width}x{height} has more than {limits.max_pixels} pixels: {source}", where=where
-        )
+        what = f"image of {width}x{height} has more than {limits.max_pixels} pixels: {source}"
+        raise ImageFault(what, where=where, fix=_SMALLER)
     if width < 1 or height < 1:
-        raise ImageFault(f"image of {width}x{height} has no pixels: {source}", where=where)
+        what = f"image of {width}x{height} has no pixels: {source}"
+        raise ImageFault(what, where=where, fix="give an image with at least one pixel")
     try:
         rgb, notes = to_rgb(image, limits)
-        buffer = io.BytesIO()
-        # Pixels alone: a colour profile or comment of the original must not change the bytes.
-        Image.frombytes("RGB", rgb.size, pixels := rgb.tobytes()).save(buffer, "PNG", compress_level=4)
+        pixels = rgb.tobytes()
+        # Pixels alone: a colour profile or comment of the original must not change what a viewer shows.
+        png = bare_png(encoded) if encoded is not None and not notes else None
+        if png is None:
+            buffer = io.BytesIO()
+            Image.frombytes("RGB", rgb.size, pixels).save(buffer, "PNG", compress_level=_COMPRESSION)
+            png = buffer.getvalue()
     except ImageFault as fault:
-        raise ImageFault(f"{fault}: {source}", where=where) from None
+        raise ImageFault(f"{fault.what}: {source}", where=where, fix=fault.fix) from None
     except Exception as error:  # as above: half a file, a broken EXIF block, a decoder's own fault
-        raise ImageFault(f"broken image: {source}: {error}", where=where) from None
+        raise ImageFault(f"broken image: {source}: {error}", where=where, fix=_AGAIN) from None
     digest = hashlib.sha256(b"%dx%d RGB\n" % rgb.size + pixels).hexdigest()
-    return Picture(buffer.getvalue(), rgb.width, rgb.height, digest, source, tuple(notes))
+    return Picture(png, rgb.width, rgb.height, digest, source, tuple(notes))

@@ -43,9 +43,11 @@ class ExpertPool:
     """All experts and tools of a registry.
 
     cache_dir: where results of deterministic calls are kept between runs; memory alone without it.
-    default_deadline_s: seconds for one delegation, routing, tools and retries included; without it the longer of the
-    expert's and the skill's `deadline_s`, and 60 s where the registry says nothing.
-    reasoning_tail_chars: how much of a reasoning expert's thoughts stands in for an answer it left empty.
+    default_deadline_s: seconds for one delegation, routing, tools and retries included, where its caller names none.
+    The registry's word (the longer of the expert's and the skill's `deadline_s`) bounds every delegation, whoever asks
+    for more; 60 s where nobody says anything.
+    reasoning_tail_chars: how much of a reasoning expert's thoughts stands in for an answer it left empty, for experts
+    whose `sampling` does not say.
     backends: experts' names to backends that take the place of those in the registry.
     endpoints: a file that says where the servers are (see `experts.endpoints`). `registry` stays as it was
     given: where servers are is no part of what they are. Raises UserFault for a file that does not fit.
@@ -86,8 +88,9 @@ class ExpertPool:
         *,
         deadline_s: float | None = None,
     ) -> Delegation:
-        """Ask `expert` under the Level-1 `skill`. Returns within `deadline_s` seconds and never raises for
-        what an expert, a tool, a server or a name does; cancelling it cancels the call."""
+        """Ask `expert` under the Level-1 `skill`. Returns within `deadline_s` seconds (less where the registry
+        allows less) and never raises for what an expert, a tool, a server or a name does; cancelling it cancels
+        the call."""
         started = time.monotonic()
         try:
             chosen, level_1 = self.registry.expert(expert), self.registry.skill(skill)
@@ -98,9 +101,8 @@ class ExpertPool:
         if holds_image_data(question):
             sentence = "The question holds image data; the picture goes along by itself."
             return _invalid(chosen.name, level_1.name, "image data pasted into the question", sentence)
-        if deadline_s is None:
-            deadline_s = self._default_deadline_s or _allowed_s(chosen, level_1)
-        limit, whose = deadlines.nearest(deadline_s)
+        asked_s = self._default_deadline_s if deadline_s is None else deadline_s
+        limit, whose = deadlines.nearest(_allowed_s(chosen, level_1, asked_s))
         work = Work(self._callers[chosen.name], self._tools, self._cache, level_1, question, tuple(pictures))
         if limit <= (0.0 if whose == deadlines.OWN else _EARLY_S):  # what an early end left over is no time to begin in
             return work.report(End(Outcome.DEADLINE, error=f"the {whose}'s time was used up before"), 0.0)
@@ -158,9 +160,11 @@ class ExpertPool:
         await self.aclose()
 
 
-def _allowed_s(expert: Expert, skill: Skill) -> float:
-    """Seconds for a delegation as the registry has it: each of the two knows only its own half of the work."""
-    return max(expert.deadline_s or 0.0, skill.deadline_s or 0.0) or _LONG_ENOUGH_S
+def _allowed_s(expert: Expert, skill: Skill, asked_s: float | None) -> float:
+    """Seconds for a delegation: `asked_s`, but no more than the registry has, where each of the two knows only its own
+    half of the work."""
+    stated_s = max(expert.deadline_s or 0.0, skill.deadline_s or 0.0) or None
+    return min((s for s in (asked_s, stated_s) if s is not None), default=_LONG_ENOUGH_S)
 
 
 def _invalid(expert: str, skill: str, error: str, sentence: str) -> Delegation:

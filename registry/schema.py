@@ -147,11 +147,17 @@ Backend = Annotated[OpenAIBackend | PythonBackend, Field(discriminator="type")]
 
 
 class Sampling(Part):
-    """How an expert samples: temperature 0 is greedy; `max_tokens` bounds one reply."""
+    """How an expert samples: temperature 0 is greedy; `max_tokens` bounds one reply.
+
+    reasoning_tail_chars: characters of the end of its reasoning that stand in for an answer it left empty; 0 leaves
+    the reply empty.
+    """
 
     temperature: float = Field(default=0.0, ge=0)
     top_p: float = Field(default=1.0, gt=0, le=1)
     max_tokens: int = Field(default=512, ge=1)
+    # Left out of the content where it is off, so that registries without it keep their digests.
+    reasoning_tail_chars: int = Field(default=0, ge=0, exclude_if=lambda value: value == 0)
 
 
 class Limits(Part):
@@ -217,7 +223,7 @@ class Expert(Part):
     """A frozen model or program that answers questions about images.
 
     `revision` and `deterministic` govern caching: only deterministic experts' replies are kept, per
-    revision. deadline_s: seconds for a whole delegation to it, all its calls included, where nobody says otherwise.
+    revision. deadline_s: seconds for a whole delegation to it, all its calls included; callers may allow less.
     """
 
     name: Name
@@ -352,7 +358,7 @@ class Skill(Part):
 
     `keyword`: by the question's words; `classify`: the expert is asked; `auto`: keywords first, then the
     expert. In doubt the `default` subskill is taken (when not given: the first). deadline_s: seconds for a whole
-    delegation under it, where nobody says otherwise.
+    delegation under it (the longer of its and the expert's counts); callers may allow less.
     """
 
     name: Name

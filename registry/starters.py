@@ -49,7 +49,8 @@ experts:
     #   options: {{threshold: 0.5}}                # given to __init__ as keyword arguments
 
     # How it samples: temperature 0 takes the likeliest word; max_tokens bounds one reply.
-    #sampling: {{temperature: 0, top_p: 1, max_tokens: 512}}
+    # reasoning_tail_chars: how much of the end of its reasoning stands in for an answer it left empty.
+    #sampling: {{temperature: 0, top_p: 1, max_tokens: 512, reasoning_tail_chars: 0}}
 
     # What one call may use. timeout_s is in seconds, max_reply_bytes in bytes, max_concurrency in calls at once.
     #limits:

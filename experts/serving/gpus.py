@@ -30,14 +30,23 @@ class Gpu:
         return "CPU" if self.index is None else f"GPU {self.index}"
 
 
-def parse_indices(text: str) -> tuple[int, ...]:
-    """`0,1,2` as numbers. Raises UserFault for anything else, and for a number that comes twice."""
+def parse_indices(text: str, name: str = "--gpus") -> tuple[int, ...]:
+    """`0,1,2` as numbers. Raises UserFault for anything else, and for a number that comes twice. `name`: the option
+    or variable that says it."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() and len(word) < 4 for word in words):
-        raise UserFault(f"--gpus takes numbers such as 0,1,2,3, not {text!r}")
+        raise UserFault(
+            f"{name} takes numbers such as 0,1,2,3, not {text!r}",
+            where=name,
+            fix="write the numbers that nvidia-smi shows, with commas between them; without any all GPUs are used",
+        )
     indices = tuple(map(int, words))
     if len(set(indices)) < len(indices):
-        raise UserFault(f"--gpus names a GPU twice: {text}")
+        raise UserFault(
+            f"{name} names a GPU twice: {text}",
+            where=name,
+            fix=f"write each number once: {','.join(map(str, dict.fromkeys(indices)))}",
+        )
     return indices
 
 
@@ -57,7 +66,7 @@ def found_gpus(indices: Sequence[int] | None = None) -> tuple[Gpu, ...]:
                 f"CUDA_VISIBLE_DEVICES is {visible!r}, not numbers such as 0,1",
                 fix="name the GPUs with --gpus, or set the variable to their numbers",
             )
-        indices = sorted(there) if visible is None else parse_indices(visible)
+        indices = sorted(there) if visible is None else parse_indices(visible, "CUDA_VISIBLE_DEVICES")
     absent = [index for index in indices if index not in there]
     if absent:
         raise UserFault(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import httpx
 
 _MOST_BYTES = 1_000_000
+_LONGEST_VERSION = 60
 _WORDS = "Which colour is this? Answer with one word."
 _METRIC = re.compile(r"vllm:num_requests_(running|waiting)(?:\{.*\})? (\S+)")
 
@@ -111,6 +112,15 @@ class Probe:
                 except ValueError:
                     return None
         return (int(counts["running"]), int(counts["waiting"])) if len(counts) == 2 else None
+
+    async def version(self, base: str, timeout_s: float = 5.0) -> str | None:
+        """What vLLM says at /version, which wants no key; None when the server does not say. Raises nothing."""
+        try:
+            status, body = await self._get(f"{base}/version", timeout_s)
+        except Exception:  # never a reason to fail, whatever address a registry holds
+            return None
+        said = body.get("version") if status == 200 and isinstance(body, dict) else None
+        return shown(said, _LONGEST_VERSION) or None if isinstance(said, str) else None
 
     async def _get(self, url: str, timeout_s: float, headers: dict[str, str] | None = None) -> tuple[int, Any]:
         return await self._send(self._http.build_request("GET", url, headers=headers, timeout=timeout_s), timeout_s)

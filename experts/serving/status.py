@@ -18,7 +18,8 @@ from registry.schema import Expert, OpenAIBackend, Replica, Tool
 @dataclass(frozen=True)
 class ServerStatus:
     """One replica. running, waiting: requests as vLLM counts them, None where it does not say. latency_s: of one
-    question with a picture. breaker: the pool's view after it (closed, open). fault: what went wrong."""
+    question with a picture. breaker: the pool's view after it (closed, open). version: of vLLM, None where it does not
+    say. fault: what went wrong."""
 
     url: str
     model: str
@@ -29,6 +30,7 @@ class ServerStatus:
     waiting: int | None
     latency_s: float | None
     breaker: str
+    version: str | None
     fault: str | None
 
     def record(self) -> dict[str, Any]:
@@ -68,7 +70,7 @@ async def _status(probe: Probe, replica: Replica, model: ServedModel, timeout_s:
                 lease.alive = True
         if latency is not None or lease.alive is None:
             break
-    queue = await probe.queue(base)
+    queue, version = await asyncio.gather(probe.queue(base), probe.version(base))
     return ServerStatus(
         url=replica.url,
         model=model.id,
@@ -79,6 +81,7 @@ async def _status(probe: Probe, replica: Replica, model: ServedModel, timeout_s:
         waiting=queue[1] if queue else None,
         latency_s=latency,
         breaker=replicas.status()[0]["state"],
+        version=version,
         fault=fault,
     )
 

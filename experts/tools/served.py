@@ -44,6 +44,10 @@ class ServedTool:
         self._tool = tool
         self._client = client
 
+    def asks(self, args: dict[str, str]) -> bool:
+        """Whether a use with these arguments asks the model: a part that is told is cut without it."""
+        return self._tool.reads != "zoom" or not args.get("box", "").strip()
+
     async def run(self, picture: Picture, args: dict[str, str], ledger: Ledger) -> ToolResult:
         """The tool's result. Arguments: `query`, what is looked for; `prompt` in place of the tool's own; for a zoom
         `factor`, and `box` where the part is known already. Raises ExpertFailure."""
@@ -90,7 +94,7 @@ class ServedTool:
     async def _zoom(self, picture: Picture, args: dict[str, str], ledger: Ledger) -> ToolResult:
         try:
             factor = factor_of(args.get("factor", ""))
-            if args.get("box", "").strip():
+            if not self.asks(args):
                 return cut_result(await asyncio.to_thread(cut_as_told, picture, args))
         except ValueError as error:
             raise ExpertFailure(Outcome.ERROR, str(error), attempts=0) from None

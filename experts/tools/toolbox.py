@@ -19,10 +19,10 @@ from experts.clients.python_backend import Program
 from experts.clients.tally import Tally
 from experts.images import Picture
 from experts.outcome import ExpertFailure, Outcome, Usage
-from experts.per_loop import PerLoop
 from experts.tools.prompts import prompt_of
 from experts.tools.result import ToolResult
 from experts.tools.served import ServedTool
+from experts.turns import Turns
 from experts.workers import Workers
 from registry.registry import Registry
 from registry.schema import OpenAIBackend, Skill, Subskill, Tool
@@ -46,7 +46,6 @@ class _Bench:
 
     def __init__(self, tool: Tool, workers: Workers) -> None:
         self.tool = tool
-        self.turns = PerLoop(lambda: asyncio.Semaphore(tool.limits.max_concurrency))
         self.client: OpenAIExpertBackend | None = None
         self.served: ServedTool | None = None
         self.program: Program | None = None
@@ -56,17 +55,14 @@ class _Bench:
             self.served = ServedTool(tool, self.client)
         else:
             self.program = Program(tool.backend, "maestro.tools", workers)
+        self._turns = Turns(tool.limits.max_concurrency, self._tally, self.client)
 
     async def run(self, picture: Picture | None, args: dict[str, str], ledger: Ledger) -> ToolResult:
-        """The result as soon as the tool has room for one more call. Raises ExpertFailure."""
-        turns = self.turns.get()
-        with self._tally.one("queued"):
-            await turns.acquire()
-        try:
-            with self._tally.one("in_flight"):
-                return await self._counted(picture, args, ledger)
-        finally:
-            turns.release()
+        """The result as soon as the tool has room for one more call. Raises ExpertFailure, at once where no server of
+        it takes requests."""
+        asks = picture is not None and self.served is not None and self.served.asks(args)
+        async with self._turns.take(needs_server=asks):
+            return await self._counted(picture, args, ledger)
 
     def status(self) -> dict[str, Any]:
         """Plain data: `Tally.status`, and the state of each server (none for an embedded program)."""

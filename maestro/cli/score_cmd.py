@@ -14,6 +14,8 @@ import typer
 
 from registry.errors import UserFault
 
+_MOST_OPTIONS = 26  # letters
+
 
 def score(
     benchmark: Annotated[str, typer.Option("--benchmark", "-b", help="Name of the benchmark, or of a rule.")],
@@ -30,11 +32,33 @@ def score(
     """Score one answer by its benchmark's rule: value, the answer as read, and why."""
     import rewards
 
-    result = rewards.score(benchmark, gold, answer, choices=_choices(choices), group=group)
+    options = _choices(choices)
+    try:
+        result = rewards.score(benchmark, gold, answer, choices=options, group=group)
+    except ValueError as error:
+        raise _fault(str(error), benchmark, options) from None
     if as_json:
         print(json.dumps(asdict(result), ensure_ascii=False))
         return
     print(f"{result.value:g}  {result.explanation}")
+
+
+def _fault(said: str, benchmark: str, options: list[str] | None) -> UserFault:
+    """The rule's refusal with the option that it is about."""
+    from rewards.benchmarks import rule_name
+
+    try:
+        rule = rule_name(benchmark)
+    except ValueError:
+        what, _, hint = said.rpartition(": ")
+        return UserFault(what, where="--benchmark", fix=hint)
+    if not options:
+        fix = f"write it as rows of {rule} have it (docs/rewards.md), with --choices where they have options"
+        return UserFault(said, where="--gold", fix=fix)
+    if len(options) > _MOST_OPTIONS:
+        return UserFault(said, where="--choices", fix=f"give the row's options, {_MOST_OPTIONS} at most")
+    fix = f"give a letter from A to {chr(ord('A') + len(options) - 1)} or the text of an option, or mend --choices"
+    return UserFault(said, where="--gold", fix=fix)
 
 
 def _choices(text: str | None) -> list[str] | None:
@@ -54,5 +78,9 @@ def _choices(text: str | None) -> list[str] | None:
     if found is None:
         return None
     if not isinstance(found, list) or not all(isinstance(one, str | int | float) for one in found):
-        raise UserFault("--choices is not a list of texts", fix='write a list such as \'["red", "blue"]\'')
+        raise UserFault(
+            "--choices is not a list of texts",
+            where="--choices",
+            fix='write a list such as \'["red", "blue"]\'',
+        )
     return [str(one) for one in found]

@@ -13,6 +13,7 @@ from image_doubles import RED, encoded, size
 from PIL import Image
 
 from experts.images import ImageFault, ImageLimits, load_picture
+from maestro.cli.app import run
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,47 @@ def test_an_unusable_file_is_named_with_its_row(tmp_path: Path, name: str, conte
             load_picture(cell, roots=[tmp_path], where="row 17 (id q-4)")
         assert name in str(caught.value)
         assert "row 17 (id q-4)" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("half.jpg", encoded(Image.effect_noise((80, 80), 90), "JPEG")[:700], "broken image: "),
+        ("half.png", encoded(Image.effect_noise((80, 80), 90), "PNG")[:700], "broken image: "),
+        ("nothing.png", b"", "empty image file: "),
+        ("words.png", b"<html>404</html>", "unknown or broken image format: "),
+        ("folder", None, "not a regular file: "),
+    ],
+)
+def test_a_file_of_the_command_line_without_a_picture_gets_a_way_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes | None, message: str
+):
+    file = tmp_path / name
+    file.mkdir() if content is None else file.write_bytes(content)
+    assert run(["answer", "--image", str(file), "--question", "How many?"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith(f"error: {message}")
+    assert str(file) in said[0]
+    assert said[1:] == [
+        "  where: --image",
+        {
+            "half.jpg": "  fix: the file is cut off or damaged: copy or download it again",
+            "half.png": "  fix: the file is cut off or damaged: copy or download it again",
+            "nothing.png": "  fix: copy or download it again",
+            "words.png": "  fix: give a whole file in one of the formats PNG, JPEG, GIF, WEBP, BMP, TIFF, PPM",
+            "folder": "  fix: give a file instead of a folder",
+        }[name],
+    ]
+
+
+def test_a_shape_that_cannot_be_padded_keeps_its_way_out_apart_from_the_source():
+    with pytest.raises(ImageFault) as caught:
+        load_picture(encoded(Image.new("L", (40_000, 1))), limits=ImageLimits(max_pixels=1_000_000), where="row 3")
+    assert (caught.value.what.split(": ")[0], caught.value.where, caught.value.fix) == (
+        "a shape of 40000x1 is too extreme to be padded",
+        "row 3",
+        "cut the image into parts",
+    )
 
 
 def test_a_huge_one_colour_file_is_refused_before_decoding():

@@ -181,7 +181,7 @@ def test_the_same_pixels_give_the_same_picture_whatever_held_them():
     image = Image.new("RGB", (40, 40), (200, 10, 10))
     bitmap, png = load_picture(encoded(image, "BMP")), load_picture(RED)
     assert bitmap == png == load_picture(image) == load_picture(png)
-    assert bitmap.png == png.png
+    assert bitmap.rgb().tobytes() == png.rgb().tobytes()  # how they are compressed may differ
     assert png.sha256 == "423fe91a3c7e0ba70613730b1e81b175ef9870465df4d7767a720ffff343bb55"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -81,6 +82,49 @@ def test_arguments_that_cannot_be_read_are_the_procedures_fault(server: EyeServe
     assert caught.value.outcome is Outcome.ERROR
     assert caught.value.message.startswith("tool 'zoom': ")
     assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("picture", "args", "outcome"),
+    [(PICTURE, {}, Outcome.UNAVAILABLE), (None, {}, Outcome.REFUSED), (PICTURE, {"box": "0,0,64,48"}, None)],
+)
+def test_a_tool_waits_for_no_place_while_every_server_rests(server: EyeServer, picture, args, outcome):
+    server.script = [server.hangs]
+
+    async def main() -> tuple[ExpertFailure | ToolResult, bool, dict[str, Any]]:
+        one = tool(server, "zoom", reads="zoom", limits={"max_concurrency": 1, "timeout_s": 20})
+        box = Toolbox(Registry(tools=(one,)), Workers(), CallCache())
+        try:
+            held = asyncio.create_task(box.use("zoom", PICTURE, {"query": "hangs"}, Ledger()))
+            while not server.requests:
+                await asyncio.sleep(0.01)
+            client = box._benches["zoom"].client
+            assert client is not None
+            for _ in range(3):
+                with client._replicas.lease() as lease:
+                    assert lease is not None
+                    lease.alive = False
+            second = asyncio.create_task(box.use("zoom", picture, args, Ledger()))
+            await asyncio.wait([second], timeout=5 if outcome is Outcome.UNAVAILABLE else 0.2)
+            waited = not second.done()
+            held.cancel()
+            (found,) = await asyncio.gather(second, return_exceptions=True)
+            assert isinstance(found, ExpertFailure | ToolResult)
+            return found, waited, box.status()["zoom"]
+        finally:
+            await box.aclose()
+
+    found, waited, status = asyncio.run(main())
+    # Only what asks the model has nothing to wait for; the others get their turn.
+    assert waited == (outcome is not Outcome.UNAVAILABLE)
+    assert (status["queued"], status["in_flight"], status["calls"]) == (0, 0, 2)
+    if isinstance(found, ToolResult):
+        assert outcome is None and found.data["box"] == [0, 0, 64, 48]
+    else:
+        assert (found.outcome, found.attempts) == (outcome, 0)
+        if outcome is Outcome.UNAVAILABLE:
+            assert found.message == "tool 'zoom': no server takes requests now"
+            assert status["outcomes"] == {"unavailable": 1, "given_up": 1}
 
 
 @pytest.mark.parametrize("reads", ["text", "boxes", "zoom"])

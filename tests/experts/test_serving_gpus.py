@@ -11,6 +11,8 @@ from experts.serving.gpus import Gpu, found_gpus
 from maestro.cli.app import run
 from registry.errors import UserFault
 
+PAPER = Path(__file__).resolve().parents[2] / "configs" / "registry" / "paper.yaml"
+
 
 @pytest.fixture
 def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
@@ -31,6 +33,9 @@ def test_gpus_are_those_that_the_driver_names(nvidia_smi: Callable[[str], None],
     assert [gpu.index for gpu in found_gpus([1])] == [1]
     with pytest.raises(UserFault, match="GPU 2, 3 is not in this machine; it has 0, 1"):
         found_gpus([1, 2, 3])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,,1")
+    with pytest.raises(UserFault, match=r"where: CUDA_VISIBLE_DEVICES"):
+        found_gpus()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     assert [gpu.index for gpu in found_gpus()] == [1]
     for odd in ("GPU-aaaa,GPU-bbbb", ""):  # other people's GPUs are never taken for want of understanding
@@ -47,7 +52,19 @@ def test_a_machine_without_gpus_is_told_so(nvidia_smi: Callable[[str], None]) ->
         found_gpus()
 
 
-@pytest.mark.parametrize("text", ["", "0,,1", "0,0", "-1", "a", "1.5", "9999"])
+@pytest.mark.parametrize("text", ["", "0,,1", "-1", "0,x", "1.5", "9999"])
 def test_a_list_of_gpus_that_is_none_is_one_message(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["experts", "serve", "--dry-run", f"--gpus={text}", "--gpu-memory", "80"]) == 2
-    assert "error: " in capsys.readouterr().err
+    words = ["--dry-run", "--registry", str(PAPER), f"--gpus={text}", "--gpu-memory", "80"]
+    assert run(["experts", "serve", *words]) == 2
+    assert capsys.readouterr().err == (
+        f"error: --gpus takes numbers such as 0,1,2,3, not {text!r}\n  where: --gpus\n"
+        "  fix: write the numbers that nvidia-smi shows, with commas between them; without any all GPUs are used\n"
+    )
+
+
+def test_a_gpu_that_is_named_twice_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--dry-run", "--registry", str(PAPER), "--gpus", "1,0,1", "--gpu-memory", "80"]
+    assert run(["experts", "serve", *words]) == 2
+    assert capsys.readouterr().err == (
+        "error: --gpus names a GPU twice: 1,0,1\n  where: --gpus\n  fix: write each number once: 1,0\n"
+    )

@@ -15,8 +15,8 @@ from maestro.cli.app import run
 from registry.registry import Registry
 
 
-def test_status_shows_health_queue_latency_and_breaker(bench, capsys: pytest.CaptureFixture[str]) -> None:
-    one = bench(A=["--do-queue"])
+def test_status_shows_health_queue_latency_breaker_and_version(bench, capsys: pytest.CaptureFixture[str]) -> None:
+    one = bench(A=["--do-queue", "--do-version", "0.24.0"])
 
     async def main() -> None:
         async with launched(one, replace(FAST, drain_s=0.1)) as launch:
@@ -31,14 +31,17 @@ def test_status_shows_health_queue_latency_and_breaker(bench, capsys: pytest.Cap
             well, dead_, other_ = found["A",], found["Dead",], found["Other",]
             assert (well.healthy, well.running, well.waiting, well.breaker, well.fault) == (True, 0, 3, "closed", None)
             assert well.latency_s is not None and 0 < well.latency_s < 20
-            assert (dead_.healthy, dead_.running, dead_.breaker) == (False, None, "open")
+            assert (dead_.healthy, dead_.running, dead_.breaker, dead_.version) == (False, None, "open", None)
+            assert well.version == "0.24.0"
             assert other_.breaker == "closed" and "serves lab/A, not 'lab/other'" in str(other_.fault)
             words = ["experts", "status", "--registry", str(one.registry_file), "--endpoints"]
             assert await asyncio.to_thread(run, [*words, str(one.endpoints), "--json"]) == 0
             (record,) = json.loads(capsys.readouterr().out)["servers"]
             assert (record["model"], record["waiting"], record["breaker"]) == ("lab/A", 3, "closed")
+            assert record["version"] == "0.24.0"
             assert await asyncio.to_thread(run, [*words, str(path)]) == 1
-            assert "not well" in capsys.readouterr().out
+            printed = capsys.readouterr().out
+            assert "not well" in printed and "vllm 0.24.0" in printed
 
     asyncio.run(main())
 

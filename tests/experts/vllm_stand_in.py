@@ -42,6 +42,8 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(200, {})
         elif self.path == "/v1/models":
             self.reply(200, {"object": "list", "data": [{"id": NAME, "max_model_len": 8192}]})
+        elif self.path == "/version" and "--do-version" in WORDS:
+            self.reply(200, {"version": option("--do-version")})
         elif self.path == "/metrics":
             with LOCK:
                 running = STATE["running"]

@@ -73,6 +73,35 @@ def test_score_for_people_is_one_line(capsys: Capture) -> None:
 def test_score_refuses_choices_that_are_no_list(capsys: Capture, choices: str) -> None:
     message = refused(capsys, "score", "-b", "choice", "-g", "A", "-a", "A", "--choices", choices)
     assert message.startswith("error: --choices is not")
+    assert message.endswith('  where: --choices\n  fix: write a list such as \'["red", "blue"]\'\n')
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["-b", "vstar", "-g", "Z", "-a", "A", "--choices", '["red", "blue"]'],
+            "gold answer 'Z' names none of the options; they are ['red', 'blue']\n  where: --gold\n"
+            "  fix: give a letter from A to B or the text of an option, or mend --choices\n",
+        ),
+        (
+            ["-b", "tallyqa", "-g", "many", "-a", "3"],
+            "gold answer 'many' is not a whole number\n  where: --gold\n"
+            "  fix: write it as rows of tallyqa have it (docs/rewards.md), with --choices where they have options\n",
+        ),
+        (
+            ["-b", "vstar", "-g", "A", "-a", "A", "--choices", json.dumps([str(n) for n in range(27)])],
+            "a choice question needs 1 to 26 options, this one has 27\n  where: --choices\n"
+            "  fix: give the row's options, 26 at most\n",
+        ),
+        (
+            ["-b", "a: b", "-g", "A", "-a", "A"],
+            "unknown benchmark 'a: b'\n  where: --benchmark\n  fix: known are ",
+        ),
+    ],
+)
+def test_score_names_the_option_that_does_not_fit_and_a_fix(capsys: Capture, words: list[str], message: str) -> None:
+    assert refused(capsys, "score", *words).startswith(f"error: {message}")
 
 
 def test_score_refuses_an_unknown_benchmark_with_the_nearest_name(capsys: Capture) -> None:
@@ -103,9 +132,7 @@ def test_reward_refuses_a_file_without_records(tmp_path: Path, capsys: Capture, 
     assert str(file) in refused(capsys, "reward", "--trajectory", str(file))
 
 
-def test_reward_refuses_a_record_without_gold_answer_and_names_the_file(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_reward_refuses_a_record_without_gold_answer_and_names_the_file(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "trajectory.json"
     file.write_text(json.dumps(record(ground_truth=None)), encoding="utf-8")
     message = refused(capsys, "reward", "--trajectory", str(file))

@@ -90,6 +90,10 @@ def expert_with(body: str) -> str:
         ("parameters_b: nan", "expert 'e', parameters_b: must be a finite number, not 'nan'"),
         ("sampling: {max_tokens: 1.5}", "expert 'e', sampling.max_tokens: must be a whole number, not '1.5'"),
         ("sampling: {temperature: }", "expert 'e', sampling.temperature: must be a number, not empty"),
+        (
+            "sampling: {reasoning_tail_chars: -1}",
+            "expert 'e', sampling.reasoning_tail_chars: must be greater than or equal to 0, not '-1'",
+        ),
         ("limits: {timeout_s: 0}", "expert 'e', limits.timeout_s: must be greater than 0, not '0'"),
         (
             "limits: {context_tokens: 512, max_output_tokens: 600}",
