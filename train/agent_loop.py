@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -35,6 +34,7 @@ from rewards.verl_adapter import record
 from train.engine_client import EngineClient
 from train.engine_policy import EnginePolicy, PromptCache
 from train.outage import OutageGate
+from train.requeue import MACHINERY, ROW, row_name
 from train.rollout_log import RolloutRecord, details
 from train.rows import image_bytes, task_from_row
 
@@ -97,19 +97,13 @@ class _Shared:
 
     def task(self, row: dict[str, Any]) -> Task:
         """The task of a row, worked out once for all samples of it. Raises UserFault where the row is broken."""
-        key = row_key(row)
+        key = row_name(row)
         if key not in self.tasks:
             if len(self.tasks) >= 2048:
                 self.tasks.clear()
             roots = [Path(root) for root in self.settings.image_roots]
             self.tasks[key] = task_from_row(row, image_bytes(row["raw_prompt"]), f"row {'/'.join(key)}", roots)
         return self.tasks[key]
-
-
-def row_key(row: dict[str, Any]) -> tuple[str, ...]:
-    """What tells a row from all others: ids and indices start anew in every benchmark and split."""
-    extra = row["extra_info"]
-    return (str(row.get("data_source")), *(str(extra.get(key)) for key in ("split", "id", "index")))
 
 
 _shared: dict[str, _Shared] = {}
@@ -137,33 +131,43 @@ class OrchestratorAgentLoop(AgentLoopBase):
         split = str(kwargs["extra_info"].get("split", "train"))
         # The step is part of the seed: a row that is met again in a later epoch is sampled anew.
         seed = derive_seed("step", settings.seed, step)
-        policy = EnginePolicy(
-            self._engine(), shared.encoder, shared.prompts, shared.system, sampling_params, uuid4().hex, shared.frame
-        )
+        policies: list[EnginePolicy] = []
 
-        async def play() -> Trajectory:
-            try:
-                return await run_episode(
-                    shared.task(kwargs),
-                    policy,
-                    shared.pool,
-                    budget=shared.budget,
-                    seed=seed,
-                    sample=sample,
-                    episode_deadline_s=settings.episode_seconds,
-                    turn_deadline_s=settings.turn_seconds,
-                )
-            except UserFault as fault:
-                return _unplayed(kwargs, shared.budget, policy.name, seed, sample, fault)
+        async def play(task: Task) -> Trajectory:
+            policies.append(self._policy(sampling_params))  # played again, it is another conversation with the engine
+            return await run_episode(
+                task,
+                policies[-1],
+                shared.pool,
+                budget=shared.budget,
+                seed=seed,
+                sample=sample,
+                episode_deadline_s=settings.episode_seconds,
+                turn_deadline_s=settings.turn_seconds,
+            )
 
-        started = time.monotonic()
-        trajectory = await shared.gate.play(play)
-        waited = max(0.0, time.monotonic() - started - trajectory.timings["total_s"])
-        result = _graded(trajectory, shared.rule)
+        paused_s = shared.gate.paused_s
+        try:
+            trajectory = await shared.gate.play(partial(play, shared.task(kwargs)))
+            result = _graded(trajectory, shared.rule)
+            broken = trajectory.valid or trajectory.stop == StopReason.OVERLONG_PROMPT  # no grade for what went well
+        except UserFault as fault:
+            policies.append(self._policy(sampling_params))
+            trajectory = _unplayed(kwargs, shared.budget, policies[-1].name, seed, sample, fault)
+            result, broken = _graded(trajectory, shared.rule), True
         index = int(kwargs["extra_info"].get("index", -1))
+        waited = shared.gate.paused_s - paused_s
         line = self._record(trajectory, result, step, split, index, sample, waited).line()
         os.write(shared.log, line.encode("utf-8"))
-        return self._output(trajectory, result, policy, kwargs)
+        output = self._output(trajectory, result, policies[-1], kwargs)
+        output.extra_fields["fault"] = "" if result.valid else ROW if broken else MACHINERY
+        return output
+
+    def _policy(self, sampling_params: dict[str, Any]) -> EnginePolicy:
+        shared = self.shared
+        return EnginePolicy(
+            self._engine(), shared.encoder, shared.prompts, shared.system, sampling_params, uuid4().hex, shared.frame
+        )
 
     def _engine(self) -> EngineClient:
         if self.shared.engine is None:
@@ -250,7 +254,7 @@ def _graded(trajectory: Trajectory, rule: RewardRule) -> Reward:
 
 def _unplayed(row: dict[str, Any], budget: Budget, policy: str, seed: int, sample: int, fault: UserFault) -> Trajectory:
     """The record of a rollout that could not start because its row is broken."""
-    name = "/".join(row_key(row))
+    name = "/".join(row_name(row))
     extra = row["extra_info"]
     task = Task(name, str(row.get("data_source")), str(extra.get("family") or ""), str(extra.get("question") or ""), ())
     episode = fail(Episode(name, None, budget, task=task), StopReason.INFRASTRUCTURE, str(fault))

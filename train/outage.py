@@ -1,9 +1,10 @@
 """Experts that are down hold the rollouts back instead of spoiling the batch.
 
 One idea: a breaker around whole rollouts, in each worker's process. While too many of them are lost to experts, the
-others wait and one at a time is tried; when it comes through, all go on, and what was lost meanwhile is played again
-with the seed it had, so that the step is the one that it would have been. The wait is bounded, and shown by one small
-file a process in the run's folder.
+others wait and one at a time is tried; when an expert that was down answers, all go on, and what was lost is played
+again with the seed it had, so that the step is the one that it would have been. A lost rollout is given out only when
+no other is on its way that might still show an outage: the step waits for those anyway. The wait is bounded, and shown
+by one small file a process in the run's folder.
 """
 
 from __future__ import annotations
@@ -41,10 +42,14 @@ def lost_to_experts(trajectory: Trajectory) -> str | None:
     return None
 
 
-def _asked(trajectory: Trajectory) -> bool:
-    """Whether an expert was really asked: the cache answers also for those that are down."""
+def _name(lost: str) -> str:
+    return lost.rpartition(": ")[0]
+
+
+def _asked(trajectory: Trajectory) -> set[str]:
+    """The experts that were really asked: the cache answers also for those that are down."""
     seen = [turn.get("observation") or {} for turn in trajectory.turns if turn["action"]["type"] == "search"]
-    return any(one and not one["cached"] and one["outcome"] != Outcome.INVALID_ACTION for one in seen)
+    return {one["expert"] for one in seen if one and not one["cached"] and one["outcome"] != Outcome.INVALID_ACTION}
 
 
 class OutageGate:
@@ -70,13 +75,24 @@ class OutageGate:
         self._since: float | None = None
         self._next = 0.0
         self._why = ""
+        self._down: set[str] = set()  # the experts that the pause is about
+        self._elsewhere = 0  # trials in a row that came through without them
         self._waiting = 0
         self._trial = asyncio.Lock()
+        self._playing = 0
+        self._news = asyncio.Event()  # set, and put in place anew, when the lost ones that are held back may go on
+        self._pauses = 0  # that have begun
+        self._past_s = 0.0  # in those that are over
         self.given_up = False
 
     @property
     def paused(self) -> bool:
         return self._since is not None and not self.given_up
+
+    @property
+    def paused_s(self) -> float:
+        """Seconds of all pauses so far, the present one included."""
+        return self._past_s + (0.0 if self._since is None else self._clock() - self._since)
 
     async def play(self, once: Callable[[], Awaitable[Trajectory]]) -> Trajectory:
         """A rollout; `once` plays it, and may be called several times."""
@@ -86,12 +102,29 @@ class OutageGate:
                 trajectory = await self._try(once)
                 if trajectory is not None and lost_to_experts(trajectory) is None:
                     return trajectory
-            trajectory = await once()
-            self._note(trajectory)
-            if lost_to_experts(trajectory) is None or not self.paused:
+            pauses = self._pauses
+            trajectory = await self._noted(once)
+            if lost_to_experts(trajectory) is None:
+                return trajectory
+            if self._playing and not self.paused:
+                await self._news.wait()
+            if self._pauses == pauses:
                 return trajectory
         assert trajectory is not None
         return trajectory
+
+    async def _noted(self, once: Callable[[], Awaitable[Trajectory]]) -> Trajectory:
+        """One play that counts."""
+        self._playing += 1
+        try:
+            trajectory = await once()
+            self._note(trajectory)
+            return trajectory
+        finally:
+            self._playing -= 1
+            if self.paused or not self._playing:
+                self._news.set()
+                self._news = asyncio.Event()
 
     async def _try(self, once: Callable[[], Awaitable[Trajectory]]) -> Trajectory | None:
         """One rollout on trial, when its turn has come; None where the pause ended before."""
@@ -103,16 +136,23 @@ class OutageGate:
                 assert self._since is not None
                 await asyncio.sleep(max(0.0, self._next - self._clock()))
                 trajectory = await once()
-                lost = lost_to_experts(trajectory)
-                if lost is None and _asked(trajectory):
-                    self._resume()
-                elif lost is not None:
-                    self._why, self._next = lost, self._clock() + self._probe
-                    self.given_up = self._clock() - self._since > self._patience
-                    self._show()
+                self._judge(trajectory, self._since)
                 return trajectory
         finally:
             self._waiting -= 1
+
+    def _judge(self, trial: Trajectory, since: float) -> None:
+        """Ends the pause where an expert that was down has answered, or where nobody asks for it any more."""
+        lost, asked = lost_to_experts(trial), _asked(trial)
+        if lost is not None:
+            self._why, self._next, self._elsewhere = lost, self._clock() + self._probe, 0
+            self._down.add(_name(lost))
+            self.given_up = self._clock() - since > self._patience
+            self._show()
+        elif asked:
+            self._elsewhere += 1
+            if asked & self._down or self._elsewhere >= WINDOW:
+                self._resume()
 
     def _note(self, trajectory: Trajectory) -> None:
         lost = lost_to_experts(trajectory)
@@ -122,11 +162,13 @@ class OutageGate:
         count = sum(one is not None for one in self._recent)
         if count >= LEAST and count > self._above * len(self._recent):
             self._since = self._next = self._clock()
+            self._pauses += 1
             self._why = lost or ""
+            self._down, self._elsewhere = {_name(one) for one in self._recent if one is not None}, 0
             self._show()
 
     def _resume(self) -> None:
-        self._since = None
+        self._past_s, self._since = self.paused_s, None
         self._recent.clear()
         self._file.unlink(missing_ok=True)
 

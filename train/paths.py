@@ -67,6 +67,11 @@ class RunPaths:
         return self.root / "rollouts.jsonl"
 
     @property
+    def requeue(self) -> Path:
+        """One JSON line a step: the rows that wait for their turn (see train.requeue)."""
+        return self.root / "requeue.jsonl"
+
+    @property
     def metrics(self) -> Path:
         """One JSON line a step."""
         return self.root / "metrics.jsonl"

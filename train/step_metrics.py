@@ -38,6 +38,10 @@ _FROM_VERL = {
     "perf/throughput": "tokens_a_second",
     "perf/max_memory_allocated_gb": "memory_gb",
     "actor/lr": "rate",
+    "training/rows/requeued": "rows_requeued",
+    "training/rows/again": "rows_again",
+    "training/rows/given_up": "rows_given_up",
+    "training/rows/broken": "rows_broken",
 }
 # our names of the parts of a step's time; a validation or checkpoint is not in every step
 TIME_PARTS = (

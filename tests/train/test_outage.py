@@ -14,12 +14,14 @@ from orchestrator.trajectory import Trajectory
 from train.outage import MOST_REPLAYS, OutageGate, forget_pauses, lost_to_experts, pause_of
 
 
-def played(outcome: str, *, cached: bool = False, valid: bool | None = None) -> Trajectory:
+def played(outcome: str, *, expert: str = "A", cached: bool = False, valid: bool | None = None) -> Trajectory:
     """A rollout of one call that ended with `outcome`; "" is an answer without any call."""
-    seen = {"outcome": outcome, "expert": "A", "cached": cached, "latency_s": 0.1}
+    seen = {"outcome": outcome, "expert": expert, "cached": cached, "latency_s": 0.1}
     turns: list[dict[str, Any]] = [{"action": {"type": "answer", "text": "4"}, "observation": None}]
     if outcome:
-        turns.insert(0, {"action": {"type": "search", "expert": "A", "skill": "S", "query": "q"}, "observation": seen})
+        turns.insert(
+            0, {"action": {"type": "search", "expert": expert, "skill": "S", "query": "q"}, "observation": seen}
+        )
     ok = outcome in ("", "ok") if valid is None else valid
     return Trajectory(
         id="r#0", row_id="r", benchmark="b", group="g", question="q", answer="4" if ok else None, choices=None,
@@ -81,8 +83,93 @@ def test_while_experts_are_down_one_rollout_is_tried_and_all_come_through_afterw
         assert 2 <= tried <= 32  # one every probe_s, not 28 at once
         world.up = True
         trajectories = await asyncio.wait_for(batch, 5)
-        assert sum(t.valid for t in trajectories) >= 29  # what was lost before the verdict stays lost
+        assert [t.valid for t in trajectories] == [True] * 32  # also those that were lost before the verdict
         assert (gate.paused, pause_of(tmp_path)) == (False, None)
+        assert 0.3 <= gate.paused_s < 5
+
+    asyncio.run(run())
+
+
+def test_what_is_lost_before_the_outage_shows_waits_for_the_others_and_is_played_again(tmp_path: Path) -> None:
+    async def run() -> None:
+        gate, world = gate_in(tmp_path), World()
+        await play_all(gate, world, 12)  # with these in the window it takes nine lost ones to tell an outage
+        world.up = False
+        gone = asyncio.Event()
+
+        async def slow() -> Trajectory:  # on its way while the others fail
+            await gone.wait()
+            return await world.once()
+
+        first = [asyncio.create_task(gate.play(world.once)) for _ in range(6)]
+        late = [asyncio.create_task(gate.play(slow)) for _ in range(6)]
+        await asyncio.sleep(0.05)
+        assert not any(task.done() for task in first) and not gate.paused
+        gone.set()
+        await asyncio.sleep(0.05)
+        assert gate.paused
+        world.up = True
+        assert [t.valid for t in await asyncio.wait_for(asyncio.gather(*first, *late), 5)] == [True] * 12
+
+    asyncio.run(run())
+
+
+def test_a_pause_does_not_end_because_another_expert_answers(tmp_path: Path) -> None:
+    async def run() -> None:
+        gate, down = gate_in(tmp_path), True
+
+        async def of_a() -> Trajectory:
+            await asyncio.sleep(0)
+            return played("unavailable" if down else "ok", expert="A")
+
+        async def of_b() -> Trajectory:
+            await asyncio.sleep(0)
+            return played("ok", expert="B")
+
+        lost = [asyncio.create_task(gate.play(of_a)) for _ in range(6)]
+        await asyncio.sleep(0.05)
+        assert gate.paused
+        assert (await asyncio.wait_for(gate.play(of_b), 5)).valid  # tried like all others, and through
+        assert gate.paused and not any(task.done() for task in lost)
+        down = False
+        assert [t.valid for t in await asyncio.wait_for(asyncio.gather(*lost), 5)] == [True] * 6
+        assert not gate.paused
+
+    asyncio.run(run())
+
+
+def test_a_pause_ends_when_nobody_asks_for_the_lost_expert_any_more(tmp_path: Path) -> None:
+    async def run() -> None:
+        gate = gate_in(tmp_path)
+        asked = 0
+
+        async def elsewhere_later() -> Trajectory:  # played again, the policy asks another expert
+            nonlocal asked
+            asked += 1
+            await asyncio.sleep(0)
+            return played("unavailable", expert="A") if asked <= 20 else played("ok", expert="B")
+
+        batch = asyncio.gather(*(gate.play(elsewhere_later) for _ in range(20)))
+        assert [t.valid for t in await asyncio.wait_for(batch, 5)] == [True] * 20
+        assert not gate.paused
+
+    asyncio.run(run())
+
+
+def test_a_rollout_that_is_cancelled_holds_no_other_back(tmp_path: Path) -> None:
+    async def run() -> None:
+        gate, world = gate_in(tmp_path), World(up=False)
+
+        async def stuck() -> Trajectory:
+            await asyncio.sleep(60)
+            return played("ok")
+
+        hanging = asyncio.create_task(gate.play(stuck))
+        lost = asyncio.create_task(gate.play(world.once))
+        await asyncio.sleep(0.02)
+        assert not lost.done()
+        hanging.cancel()
+        assert (await asyncio.wait_for(lost, 5)).valid is False
 
     asyncio.run(run())
 

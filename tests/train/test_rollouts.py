@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +21,7 @@ from train.config import TrainConfig
 from train.engine_client import EngineClient
 from train.grpo import write_job_files
 from train.paths import RunPaths
+from train.requeue import row_name
 from train.rollout_log import RolloutRecord, read_records
 
 QUESTION = "How many circles are there?"
@@ -33,8 +34,14 @@ VERL = {
     "actor_rollout_ref": {"rollout": {"tensor_model_parallel_size": 1}},
 }
 PROGRAM = """
+import os
+import tempfile
+
 class Counter:
     def answer(self, prompt, pictures):
+        if os.path.exists("DOWN") and len(os.listdir("DOWN")) < 10:
+            tempfile.mkstemp(dir="DOWN")
+            raise ConnectionError("nobody there")
         if "crash" in prompt:
             raise RuntimeError("broken pipe")
         return "4 <answer> 9 </answer>" if "tag" in prompt else "4"
@@ -92,7 +99,9 @@ class Stage:
 
     def __init__(self, folder: Path, processor: Any, registry: Path, protocol: dict[str, Any]) -> None:
         self.paths, self.processor = RunPaths.at(folder), processor
-        config = TrainConfig.model_validate({"registry": [str(registry)], "seed": 11, "protocol": protocol})
+        config = TrainConfig.model_validate(
+            {"registry": [str(registry)], "seed": 11, "protocol": protocol, "watch": {"probe_seconds": 0.02}}
+        )
         write_job_files(config, self.paths, 2)
 
     def engine(self, *turns: Any) -> ScriptedEngine:
@@ -102,6 +111,12 @@ class Stage:
         return self.processor.tokenizer.encode(text, add_special_tokens=False)
 
     def play(self, engine: ScriptedEngine, *, step: int = 1, sample: int = 0, **fields: Any) -> AgentLoopOutput:
+        [output] = self.play_all(engine, step=step, samples=[sample], **fields)
+        return output
+
+    def play_all(
+        self, engine: ScriptedEngine, *, step: int = 1, samples: Sequence[int], **fields: Any
+    ) -> list[AgentLoopOutput]:
         extra = {"id": "r1", "index": 0, "split": "train", "question": QUESTION, "family": "shape_count"}
         image = {"type": "image", "image": Image.new("RGB", (96, 64), (200, 30, 30))}
         row = {
@@ -110,7 +125,7 @@ class Stage:
             "extra_info": {**extra, **fields},
         }  # fmt: skip
 
-        async def run() -> AgentLoopOutput:
+        async def run() -> list[AgentLoopOutput]:
             loop = OrchestratorAgentLoop(
                 DictConfigWrap(OmegaConf.create(VERL)),
                 engine, self.processor.tokenizer, self.processor, object, DictConfigWrap(OmegaConf.create({})),
@@ -118,7 +133,8 @@ class Stage:
             )  # fmt: skip
             params = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "logprobs": True}
             try:
-                return await loop.run(params, global_steps=step, session_id=sample, **row)
+                runs = (loop.run(params, global_steps=step, session_id=sample, **row) for sample in samples)
+                return await asyncio.gather(*runs)
             finally:
                 await loop.shared.pool.aclose()
                 self.forget()
@@ -137,7 +153,7 @@ class Stage:
 @pytest.fixture
 def stage_of(tmp_path: Path, processor: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Stage]]:
     module = f"program_{tmp_path.name}"
-    (tmp_path / f"{module}.py").write_text(PROGRAM)
+    (tmp_path / f"{module}.py").write_text(PROGRAM.replace("DOWN", str(tmp_path / "down")))
     (tmp_path / "registry.yaml").write_text(REGISTRY.replace("MODULE", module))
     monkeypatch.syspath_prepend(str(tmp_path))
     yield lambda **protocol: Stage(tmp_path / "run", processor, tmp_path / "registry.yaml", protocol)
@@ -230,6 +246,47 @@ def test_an_expert_that_fails_leaves_nothing_to_learn_and_the_others_go_on(stage
     assert (second.valid, second.reward) == (True, 1.0)
 
 
+def test_rollouts_that_an_outage_swallowed_are_played_again_as_new_requests(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "down").mkdir()  # the expert fails ten calls, then it is back
+    engine = stage.engine(CALL, ANSWER)
+    outputs = stage.play_all(engine, samples=range(6))
+    assert len(list((tmp_path / "down").iterdir())) >= 10
+    assert [output.reward_score for output in outputs] == [1.0] * 6
+    assert [output.extra_fields["fault"] for output in outputs] == [""] * 6
+    records = stage.records()
+    assert [(r.valid, r.calls) for r in records] == [(True, 1)] * 6
+    assert max(r.waited_s or 0.0 for r in records) > 0
+    seeds: dict[str, list[int]] = {}
+    for request in engine.requests:
+        seeds.setdefault(request["id"], []).append(request["seed"])
+    assert len(seeds) > 6  # the engine knows nothing of the plays that were lost
+    assert len({own[0] for own in seeds.values()}) == 6  # but every play has the seed of its rollout
+    assert list(stage.paths.pauses.glob("*.json")) == []
+
+
+@pytest.mark.parametrize(
+    ("played", "fault"),
+    [
+        ({}, ""),
+        ({"truth": None}, "row"),  # nothing to grade it by
+        ({"image": {"type": "image", "bytes": b"\x89PNG broken"}}, "row"),
+    ],
+    ids=["well", "no gold answer", "broken picture"],
+)
+def test_a_row_that_is_broken_itself_is_told_from_a_lost_one(stage: Stage, played: dict[str, Any], fault: str) -> None:
+    assert stage.play(stage.engine(CALL, ANSWER), **played).extra_fields["fault"] == fault
+
+
+def test_a_prompt_that_is_too_long_is_the_rows_fault(stage_of: Callable[..., Stage]) -> None:
+    stage = stage_of(max_prompt_tokens=8)
+    assert stage.play(stage.engine(ANSWER)).extra_fields["fault"] == "row"
+
+
+@pytest.mark.parametrize("turns", [(ConnectionError("engine died"),), (CALL.replace(QUESTION, "crash"), ANSWER)])
+def test_a_rollout_without_engine_or_expert_is_the_machinerys_fault(stage: Stage, turns: tuple[Any, ...]) -> None:
+    assert stage.play(stage.engine(*turns)).extra_fields["fault"] == "machinery"
+
+
 def test_what_verl_is_told_of_a_reward_always_has_the_same_fields(stage: Stage) -> None:
     outputs = [stage.play(stage.engine(CALL, ANSWER)), stage.play(stage.engine(ConnectionError()))]
     outputs.append(stage.play(stage.engine(ANSWER), truth=None))
@@ -315,12 +372,10 @@ def test_a_sampled_image_placeholder_makes_the_rollout_invalid(stage: Stage) -> 
 
 
 def test_rows_with_one_id_in_two_splits_are_not_mixed_up(stage: Stage) -> None:
-    key = agent_loop.row_key
     row = {"data_source": "a", "extra_info": {"id": "7", "split": "train", "index": 0}}
-    assert key(row) == ("a", "train", "7", "0")
-    assert (
-        len({key(row), key({**row, "data_source": "b"}), key({**row, "extra_info": {"id": "7", "split": "test"}})}) == 3
-    )
+    assert row_name(row) == ("a", "train", "7", "0")
+    others = [{**row, "data_source": "b"}, {**row, "extra_info": {"id": "7", "split": "test"}}]
+    assert len({row_name(one) for one in (row, *others)}) == 3
 
 
 def test_half_a_line_of_a_killed_run_does_not_swallow_the_next(stage: Stage) -> None:
