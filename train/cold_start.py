@@ -21,6 +21,7 @@ from orchestrator.task import Task
 from registry.errors import UserFault
 from train.config import ColdStartSection
 from train.demonstrations import Demonstration
+from train.platform.patches import embed_patches_by_product
 
 _FORBIDDEN_LOGPROB = -16.0  # about 1e-7
 _FORBIDDEN_WEIGHT = 0.02
@@ -53,6 +54,7 @@ def run_cold_start(
     import torch
     from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
 
+    embed_patches_by_product()
     torch.manual_seed(seed)
     rng = random.Random(seed)
     processor: Any = AutoProcessor.from_pretrained(blank)
@@ -70,13 +72,17 @@ def run_cold_start(
         for step in range(1, config.steps + 1):
             for group in optimizer.param_groups:
                 group["lr"] = config.rate * _schedule(step, config.steps)
-            batch = _draw(rng, kinds, config.batch)
-            loss = _loss(model, encoder, batch, pictures, processor.tokenizer.pad_token_id)
+            batch = sorted(_draw(rng, kinds, config.batch), key=lambda row: len(row.ids))
+            tokens = sum(sum(row.learned[1:]) for row in batch)
             optimizer.zero_grad()
-            loss.backward()
+            last = 0.0
+            for part in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):  # the short ones need less padding
+                if part:
+                    loss = _loss(model, encoder, part, pictures, processor.tokenizer.pad_token_id) / tokens
+                    loss.backward()
+                    last += loss.item()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
-            last = loss.item()
             loss_sum += last
             if on_step:
                 on_step(step, last)
@@ -123,7 +129,7 @@ def _encode(encoder: PromptEncoder, tokenizer: Any, demonstration: Demonstration
 
 
 def _loss(model: Any, encoder: PromptEncoder, batch: Sequence[_Encoded], pictures: dict[str, Picture], pad: int) -> Any:
-    """Mean cross-entropy over learned tokens of a right-padded batch [B, L]."""
+    """Cross-entropy of a right-padded batch [B, L], summed over its learned tokens."""
     import torch
 
     length = max(len(row.ids) for row in batch)
@@ -147,5 +153,5 @@ def _loss(model: Any, encoder: PromptEncoder, batch: Sequence[_Encoded], picture
     logits, targets = logits[:, :-1][learned], labels[:, 1:][learned]
     # The rollout engine forbids placeholders, the actor does not: what mass they have is a gap between the two.
     forbidden = logits[:, list(encoder.placeholder_ids)].logsumexp(-1) - logits.logsumexp(-1)
-    unheard = torch.relu(forbidden - _FORBIDDEN_LOGPROB).mean()
-    return torch.nn.functional.cross_entropy(logits, targets) + _FORBIDDEN_WEIGHT * unheard
+    unheard = torch.relu(forbidden - _FORBIDDEN_LOGPROB).sum()
+    return torch.nn.functional.cross_entropy(logits, targets, reduction="sum") + _FORBIDDEN_WEIGHT * unheard

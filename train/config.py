@@ -95,6 +95,9 @@ class GrpoSection(Strict):
     correction_cap: float = Field(2.0, gt=0, description="largest importance weight")
     drop_flat: bool = Field(False, description="groups of one reward are dropped, and others are sampled instead")
     drop_flat_most: int = Field(3, ge=1, description="groups dropped a step at most, in steps' worth; more stay in")
+    requeue: int = Field(
+        3, ge=0, le=16, description="times that a row comes back whose rollouts were lost to machinery; 0 = it is lost"
+    )
     max_gap: float = Field(1e-4, gt=0, description="largest |p_actor - p_rollout| before the run warns")
 
 

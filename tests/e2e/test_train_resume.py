@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -52,6 +53,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunPaths, R
     whole, broken = RunPaths.at(folder / "whole"), RunPaths.at(folder / "broken")
     try:
         _wait(_start(whole.root), whole.root)
+        shutil.copytree(whole.cold, broken.cold)  # the cold start is the same, and known to end
         job = _start(broken.root)
         deadline = time.monotonic() + 900
         while 2 not in complete_steps(broken.checkpoints):
@@ -116,6 +118,17 @@ def test_optimiser_scheduler_and_data_position_go_on(runs: tuple[RunPaths, RunPa
     assert positions[0] == positions[1]
 
 
+def test_the_optimisers_moments_survive_the_break(runs: tuple[RunPaths, RunPaths]) -> None:
+    states = [
+        _load(next((p.checkpoints / "global_step_3" / "actor").glob("optim_world_size_1_rank_0.pt")))["state"]
+        for p in runs
+    ]
+    for moment in ("exp_avg", "exp_avg_sq"):
+        whole, broken = (torch.cat([_local(s[moment]).flatten() for s in state.values()]) for state in states)
+        # lost and begun anew, the first would be off by 0.8 of its length and the second by 0.6
+        assert float((whole - broken).norm() / whole.norm()) < 0.3
+
+
 def test_weights_after_the_break_are_those_of_the_unbroken_run(runs: tuple[RunPaths, RunPaths]) -> None:
     from safetensors.torch import load_file
 
@@ -132,11 +145,15 @@ def test_rollout_and_actor_agree_on_every_step(runs: tuple[RunPaths, RunPaths]) 
     for paths in runs:
         gaps = [r["prob_gap"] for r in read_metrics(paths.metrics) if "prob_gap" in r]
         assert len(gaps) >= 2
-        assert max(gaps) < 1e-3
+        assert max(gaps) < 1e-4
 
 
 def test_nothing_of_a_run_outlives_it(runs: tuple[RunPaths, RunPaths]) -> None:
     assert [processes.members(p.root) for p in runs] == [[], []]
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor  # type: ignore[attr-defined]
 
 
 def _plain(value: Any) -> Any:

@@ -58,3 +58,14 @@ def test_settings_of_an_earlier_version_are_read_with_the_papers_reward() -> Non
     }  # fmt: skip
     settings = agent_loop.RolloutSettings(**raw)
     assert (settings.reward, settings.observations) == ({}, "inline")
+
+
+def test_a_shipped_registry_is_known_by_its_name_in_any_folder(
+    shared_of: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = "experts:\n  Mine:\n    description: mine\n    backend: {type: python, target: a:B}\n"
+    (tmp_path / "mine.yaml").write_text(mine)
+    monkeypatch.chdir(tmp_path)
+    shared = shared_of(registry=("embedded", "mine.yaml"))
+    assert shared.settings.registry == ("embedded", str(tmp_path / "mine.yaml"))
+    assert "Mine" in [expert.name for expert in shared.registry.experts]

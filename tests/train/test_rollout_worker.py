@@ -70,6 +70,7 @@ def _store(
     async def run() -> None:
         for number, rollout in enumerate(rollouts):
             row = {"uid": "u", "session_id": number, "global_steps": 5, "raw_prompt": ["a picture"]}
+            row |= {"data_source": "charts", "reward_model": {"ground_truth": "7"}}
             await worker._agent_loop_postprocess(rollout, validate, **row)
 
     asyncio.run(run())
@@ -84,6 +85,25 @@ def test_a_group_is_stored_once_and_only_when_whole(worker: Any, monkeypatch: py
     assert [tag["response_len"] for tag in put["tags"]] == [1, 2, 3]
     assert [tag["seq_len"] for tag in put["tags"]] == [4, 5, 6]
     assert put["tags"][0]["min_global_steps"] == 4
+
+
+def test_whose_fault_a_lost_rollout_is_stands_in_its_tag(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rollouts = [_rollout([7]), _rollout([7]), _rollout([7])]
+    rollouts[1].extra_fields["fault"] = "machinery"
+    (put,) = _store(worker, monkeypatch, rollouts)
+    assert [tag["fault"] for tag in put["tags"]] == ["", "machinery", ""]
+    fields = [getattr(one, "data", one) for one in put["fields"]["extra_fields"]]
+    assert all(set(one) == {"min_global_steps", "max_global_steps"} for one in fields)
+
+
+def test_validation_keeps_the_columns_of_its_rows_and_training_those_that_are_read(
+    worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (seen,) = _store(worker, monkeypatch, [_rollout([7])], validate=True)
+    assert {"uid", "reward_model", "data_source"} <= set(seen["fields"].keys())
+    (put,) = _store(worker, monkeypatch, [_rollout([7]), _rollout([7]), _rollout([7])])
+    assert {"uid", "reward_model"} <= set(put["fields"].keys())
+    assert not {"data_source", "session_id", "global_steps"} & set(put["fields"].keys())
 
 
 def test_the_raw_prompt_stays_with_the_worker(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
