@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,12 @@ class Across:
     macro_against: float
     signed_rank: SignedRank
     """Over the benchmarks' differences."""
+    lenient: Across | None = None
+    """The same by the lenient rules, where they score an answer otherwise."""
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        lenient = {} if self.lenient is None else {"lenient": self.lenient.to_json()}
+        return lenient | {
             "arm": self.arm,
             "against": self.against,
             "split": self.split,
@@ -85,17 +88,34 @@ def compare_runs(
     others = _by_benchmark(baselines, split) if baselines else runs
     if not runs:
         raise UserFault("no run is given", fix="give the folders that `maestro evaluate` wrote")
-    found: dict[str, Comparison] = {}
+    pairs: dict[str, tuple[Sequence[Facts], Sequence[Facts]]] = {}
     for name, run in sorted(runs.items()):
         other = others.get(name)
         if other is None:
             raise UserFault(f"no baseline for the benchmark {name!r}", where=str(run.folder), fix="give its run too")
-        compared = compare(_arm(other, against), _arm(run, arm), seed=seed)
+        pairs[name] = (_arm(other, against), _arm(run, arm))
+    official = {name: compare(before, after, seed=seed) for name, (before, after) in pairs.items()}
+    for name, compared in official.items():
         if compared is None:
             raise UserFault(
-                f"{arm!r} and {against!r} share no question of {name!r}", where=f"{run.folder}, {other.folder}"
+                f"{arm!r} and {against!r} share no question of {name!r}",
+                where=f"{runs[name].folder}, {others[name].folder}",
             )
-        found[name] = compared
+    differ = {name for name, both in pairs.items() if any(one.lenient != one.value for facts in both for one in facts)}
+    by_lenient = {
+        name: compare(_by_lenient(before), _by_lenient(after), seed=seed) if name in differ else official[name]
+        for name, (before, after) in pairs.items()
+    }
+    lenient = _across(arm, against, split, by_lenient) if differ else None
+    return replace(_across(arm, against, split, official), lenient=lenient)
+
+
+def _by_lenient(facts: Sequence[Facts]) -> list[Facts]:
+    return [replace(fact, value=fact.lenient) for fact in facts]
+
+
+def _across(arm: str, against: str, split: str, compared: Mapping[str, Comparison | None]) -> Across:
+    found = {name: one for name, one in compared.items() if one is not None}
     return Across(
         arm=arm,
         against=against,

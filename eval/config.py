@@ -17,6 +17,7 @@ from eval.benchmarks.catalogue import find_benchmark
 from eval.benchmarks.hub import DEADLINE_S
 from eval.benchmarks.spec import Benchmark, Switch
 from eval.benchmarks.tally import OnFault
+from eval.judge_settings import JudgeSettings
 from eval.yaml_config import Strict, load_config
 from orchestrator.budget import Budget
 from registry.errors import UserFault
@@ -137,6 +138,9 @@ class EvalConfig(Strict):
     """Registry files whose parts only ablations use: the expert that stands in for a pool, the skill that stands for
     none. No other arm can call them."""
     report: ReportSettings = ReportSettings()
+    judge: JudgeSettings | None = None
+    """The model that is asked where a benchmark's published procedure asks one and its rule reads nothing; none: such
+    answers are wrong."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> EvalConfig:
@@ -195,14 +199,14 @@ class EvalConfig(Strict):
 
     def identity(self) -> dict[str, Any]:
         """The settings that can change a result. Where it runs, how fast and what is shown can not; nor can a deadline:
-        what it ends is an error, not a wrong answer."""
+        what it ends is an error, not a wrong answer. The judge model stands beside it, where it is asked."""
         text_only = {"text_only": True} if self.data.text_only else {}
         return self.model_dump(mode="json", exclude=_FREE) | text_only
 
 
 _FREE = {
     "run", "training", "spare", "data", "deadlines", "concurrency", "expert_concurrency", "cache", "endpoints",
-    "report",
+    "report", "judge",
 }  # fmt: skip
 
 

@@ -11,13 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 from eval.statistics.votes import vote_of
 from experts.outcome import Outcome
 
 Key = tuple[str, str, int]
 """(arm, row id, sample): what names one trajectory within an evaluation."""
+
+Judged = Literal["right", "wrong", "ungraded"]
+UNGRADED = "ungraded"
+UNSCORED = "scoring"
 
 _FAILURES = frozenset(outcome.value for outcome in Outcome if outcome.infrastructure)
 
@@ -33,15 +37,16 @@ class Facts:
     split: str
     group: str
     valid: bool
-    """False: an infrastructure failure ended the episode; it is neither right nor wrong."""
+    """False: an infrastructure failure ended the episode, or its answer could not be scored or judged; it is
+    neither right nor wrong."""
     value: float | None
     """Score in 0..1, ``None`` exactly when ``valid`` is false."""
     vote: str | None
     """The answer as its rule read it, in the form in which votes are counted; ``None``: nothing could be read."""
     error: str | None
     failure: str | None
-    """What failed where ``valid`` is false: "Expert: outcome" of the last call that failed, else the reason to
-    stop."""
+    """What failed where ``valid`` is false: "Expert: outcome" of the last call that failed, "judge: outcome",
+    ``UNSCORED`` where no rule could score the answer, else the reason to stop."""
     stop: str
     turns: int
     calls: int
@@ -66,10 +71,28 @@ class Facts:
     """Score by the benchmark's lenient rule: ``value`` where the two agree, ``None`` exactly where ``value`` is."""
     groups: tuple[tuple[str, str], ...] = ()
     """Grouping and the row's label in it, as the benchmark divides its rows."""
+    cluster: str | None = None
+    """The question that the row asks, where several rows ask one (rotated options); ``None``: the row is a question
+    of its own."""
+    judged: Judged | None = None
+    """What the judge model said where the rule could not decide; ``None``: it was not asked. ``ungraded`` exactly where
+    that is why ``valid`` is false."""
+    row_digest: str | None = None
+    """Of the row as it was asked (``eval.row_digest``); ``None`` in journals that lack it."""
+
+    @property
+    def question(self) -> str:
+        """What is drawn as one piece when an interval is made."""
+        return self.row_id if self.cluster is None else self.cluster
 
     @property
     def key(self) -> Key:
         return (self.arm, self.row_id, self.sample)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the episode must run again for a score; where only the judge's word is missing, it need not."""
+        return not self.valid and self.judged != UNGRADED
 
     @property
     def verdict(self) -> str:
@@ -107,6 +130,10 @@ def facts_of(
     read: str | None = None,
     lenient: float | None = None,
     groups: Mapping[str, str] | None = None,
+    cluster: str | None = None,
+    judge: Mapping[str, Any] | None = None,
+    unscored: str | None = None,
+    row_digest: str | None = None,
 ) -> Facts:
     """Read the facts of a trajectory in JSON form.
 
@@ -115,6 +142,10 @@ def facts_of(
         read: the answer as the rule read it. Where a right answer was not read, the answer itself votes.
         lenient: its score by the lenient rule; ``None``: the same.
         groups: the row's label in each grouping.
+        cluster: the question that the row asks together with other rows.
+        judge: what a judge model was asked and said, as ``eval.model_judge`` notes it.
+        unscored: why the answer could not be scored, where that is so.
+        row_digest: of the row as it was asked.
 
     Raises ValueError for a score outside 0..1, and KeyError, TypeError, ValueError or AttributeError for what is
     no trajectory.
@@ -127,7 +158,9 @@ def facts_of(
     searches = [turn["action"] for turn in turns if turn["action"]["type"] == "search"]
     observations = [turn["observation"] for turn in turns if turn.get("observation")]
     usage = [seen.get("usage") or {} for seen in observations]
-    valid = bool(trajectory["valid"])
+    judged = None if judge is None else _judged(judge["said"])
+    ungraded = judged == UNGRADED
+    valid = bool(trajectory["valid"]) and not ungraded and unscored is None
     counts, timings = trajectory.get("counts") or {}, trajectory.get("timings") or {}
     if read is None and value:
         read = trajectory.get("answer")
@@ -140,8 +173,12 @@ def facts_of(
         valid=valid,
         value=value if valid else None,
         vote=vote_of(read) if valid else None,
-        error=trajectory.get("error"),
-        failure=None if valid else intern(_failure(observations, str(trajectory["stop"]))),
+        error=unscored or (trajectory.get("error") if judge is None or not ungraded else str(judge.get("why"))),
+        failure=None
+        if valid
+        else UNSCORED
+        if unscored is not None
+        else intern(_failure(observations, str(trajectory["stop"]), judge if ungraded else None)),
         stop=intern(str(trajectory["stop"])),
         turns=len(turns),
         calls=len(searches),
@@ -161,6 +198,9 @@ def facts_of(
         expert_s=float(timings.get("expert_s", 0.0)),
         lenient=(value if lenient is None else lenient) if valid else None,
         groups=_one(tuple((str(name), str(label)) for name, label in groups.items())) if groups else (),
+        cluster=None if cluster is None else intern(str(cluster)),
+        judged=judged,
+        row_digest=None if row_digest is None else intern(row_digest),
     )
 
 
@@ -170,7 +210,15 @@ def _one(groups: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
     return groups
 
 
-def _failure(observations: Sequence[Mapping[str, Any]], stop: str) -> str:
+def _judged(said: Any) -> Judged:
+    if said not in get_args(Judged):
+        raise ValueError(f"a judge says right, wrong or ungraded, not {said!r:.40}")
+    return cast(Judged, intern(str(said)))
+
+
+def _failure(observations: Sequence[Mapping[str, Any]], stop: str, judge: Mapping[str, Any] | None) -> str:
+    if judge is not None:
+        return f"judge: {judge.get('outcome') or UNGRADED}"
     for seen in reversed(observations):
         if seen.get("outcome") in _FAILURES:
             return f"{seen.get('expert')}: {seen['outcome']}"

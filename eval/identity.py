@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from eval.whole_file import write_whole
 from registry.errors import UserFault
 
 FILE = "identity.json"
@@ -31,10 +32,7 @@ def hold(folder: Path, identity: Mapping[str, Any]) -> None:
     path = folder / FILE
     wanted = json.loads(json.dumps(identity))
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_suffix(".part")
-        scratch.write_text(json.dumps(wanted, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        os.replace(scratch, path)
+        write_whole(path, json.dumps(wanted, indent=2, ensure_ascii=False) + "\n")
         return
     try:
         found = json.loads(path.read_text(encoding="utf-8"))

@@ -96,6 +96,10 @@ class Journal:
         trajectory: Mapping[str, Any],
         lenient: Mapping[str, Any] | None = None,
         groups: Mapping[str, str] | None = None,
+        cluster: str | None = None,
+        judge: Mapping[str, Any] | None = None,
+        unscored: str | None = None,
+        row_digest: str | None = None,
     ) -> Facts:
         """Write one trajectory (JSON form) and return its facts.
 
@@ -103,10 +107,18 @@ class Journal:
             score: by the official rule; ``None`` where the trajectory is invalid.
             lenient: by the lenient rule, where its value is another one.
             groups: the row's label in each of the benchmark's groupings.
+            cluster: the question that the row asks together with other rows.
+            judge: what a judge model was asked and said.
+            unscored: why a valid trajectory has no score.
+            row_digest: of the row as it was asked.
         """
         record = {"version": VERSION, "arm": arm, "split": split, "score": score}
         record |= {"lenient": lenient} if lenient is not None else {}
         record |= {"groups": dict(groups)} if groups else {}
+        record |= {"cluster": cluster} if cluster is not None else {}
+        record |= {"judge": dict(judge)} if judge is not None else {}
+        record |= {"unscored": unscored} if unscored is not None else {}
+        record |= {"row_digest": row_digest} if row_digest is not None else {}
         record["trajectory"] = trajectory
         facts = facts_of_record(record)
         line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"

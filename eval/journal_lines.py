@@ -103,4 +103,12 @@ def facts_of_record(record: Any) -> Facts:
         read=read,
         lenient=None if lenient is None else float(lenient["value"]),
         groups=record.get("groups"),
+        cluster=record.get("cluster"),
+        judge=record.get("judge"),
+        unscored=_text(record.get("unscored")),
+        row_digest=_text(record.get("row_digest")),
     )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

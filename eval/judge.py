@@ -1,12 +1,16 @@
 """One row, one answer, one verdict: the only place where evaluation calls the scorers.
 
 The one idea: the rule follows from the row. A row of a benchmark with a YAML file is scored by that file's official
-rule, with the lenient one beside it; a row under the bare name of a rule by that rule alone.
+rule, with the lenient one beside it; a row under the bare name of a rule by that rule alone. A judge model, if there
+is one, is asked only where the benchmark's own procedure does so and its rule reads nothing in the answer.
 """
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from eval.benchmarks.catalogue import load_all
 from eval.benchmarks.scoring import Verdict, verdict
@@ -15,15 +19,36 @@ from orchestrator.task import Task
 from registry.errors import UserFault
 from registry.names import normalise
 from rewards import Score, score
+from rewards.read_answer import answer_in
+from rewards.scorers.official_choice import refuses
+from rewards.scorers.text import too_long
+
+if TYPE_CHECKING:
+    from eval.model_judge import JudgeNote, ModelJudge
+
+
+@dataclass(frozen=True)
+class Graded:
+    """``verdict``: ``None`` where a judge model was needed and gave none. ``note``: what that model said; ``None``: it
+    was not asked."""
+
+    verdict: Verdict | None
+    note: JudgeNote | None = None
 
 
 class Judge:
-    """Scores by ``benchmark`` where the row is one of its, by the shipped benchmark or rule of the row's name else."""
+    """Scores by ``benchmark`` where the row is one of its, by the shipped benchmark or rule of the row's name else.
+    ``model``: asked where the rule cannot decide."""
 
-    def __init__(self, benchmark: Benchmark | None = None) -> None:
+    def __init__(self, benchmark: Benchmark | None = None, model: ModelJudge | None = None) -> None:
         self._benchmark = benchmark
+        self._model = model
         names = () if benchmark is None else (benchmark.name, *benchmark.aliases)
         self._names = {normalise(name) for name in names}
+
+    @property
+    def asks_a_model(self) -> bool:
+        return self._model is not None
 
     def benchmark_of(self, name: str) -> Benchmark | None:
         """The benchmark behind a row's name; ``None`` for the bare name of a rule."""
@@ -50,9 +75,42 @@ class Judge:
             raise UserFault(f"it cannot be scored: {fault}", where=f"row {task.row_id}") from None
         return Verdict(found, found)
 
+    async def grade(self, task: Task, answer: str | None) -> Graded:
+        """The verdict, a judge model's where the rule alone cannot decide. Raises as ``verdict`` does."""
+        if self.runs_programs(task):
+            return Graded(await asyncio.to_thread(self.verdict, task, answer))
+        found = self.verdict(task, answer)
+        benchmark = self.benchmark_of(task.benchmark)
+        said = None if answer is None else undecided(found.official, answer)
+        if self._model is None or benchmark is None or not benchmark.scorer.judge or said is None:
+            return Graded(found)
+        note = await self._model.ask(task, said)
+        if note["said"] == "ungraded":
+            return Graded(None, note)
+        return Graded(_judged(found, task, note), note)
+
     def __call__(self, task: Task, answer: str | None) -> Score:
         """The official score; raises as ``verdict`` does."""
         return self.verdict(task, answer).official
+
+
+def undecided(found: Score, answer: str) -> str | None:
+    """The answer's text where the rule read nothing in it; ``None`` where it did, or where there is nothing to ask
+    about: no text, a refusal, more text than any rule reads."""
+    if found.value > 0 or found.answer is not None or too_long(answer):
+        return None
+    text = answer_in(answer) if "<" in answer else answer
+    return None if text is None or not text.strip() or refuses(text) else text.strip()
+
+
+def _judged(found: Verdict, task: Task, note: JudgeNote) -> Verdict:
+    """Right ones vote with the right answer, wrong ones do not vote."""
+    gold = task.ground_truth if isinstance(task.ground_truth, str) else (task.ground_truth or ("",))[0]
+    if note["said"] == "right":
+        official = Score(1.0, gold, f"the rule reads nothing; the judge {note['model']} takes it as right")
+        return Verdict(official, official)
+    official = Score(0.0, None, f"the rule reads nothing; the judge {note['model']} does not take it as right")
+    return Verdict(official, found.lenient if found.lenient.value > 0 else official)
 
 
 judge = Judge()

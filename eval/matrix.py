@@ -18,6 +18,7 @@ from experts.outcome import Outcome
 from orchestrator.prompt import question_text
 from orchestrator.runner import Delegates
 from orchestrator.task import Task
+from registry.errors import UserFault
 from registry.registry import Registry
 
 Pair = tuple[str, str]
@@ -212,15 +213,18 @@ async def measure(
 async def answer_value(
     task: Task, pair: Pair, pool: Delegates, *, judge: Judge = by_name, deadline_s: float
 ) -> float | None:
-    """Score of one pair's answer to a task; ``None`` for an infrastructure failure."""
+    """Score of one pair's answer to a task; ``None`` for an infrastructure failure, and where it cannot be scored."""
     expert, skill = pair
     reply = await pool.delegate(expert, skill, question_text(task), task.pictures, deadline_s=deadline_s)
     if reply.outcome.infrastructure:
         return None
     answer = reply.text if reply.outcome is Outcome.OK else None
-    if judge.runs_programs(task):
-        return (await asyncio.to_thread(judge, task, answer)).value
-    return judge(task, answer).value
+    try:
+        if judge.runs_programs(task):
+            return (await asyncio.to_thread(judge, task, answer)).value
+        return judge(task, answer).value
+    except UserFault:
+        return None
 
 
 async def right_pairs(

@@ -28,6 +28,7 @@ from eval.redraw import MATRIX_FILE, Asked, recall, redraw, remember
 from eval.rows import Rows, load_splits
 from eval.shard import Shard
 from eval.variants import samples_of, variants
+from eval.whole_file import write_whole
 from registry.errors import UserFault
 
 _SECONDS = "seconds.json"
@@ -66,7 +67,7 @@ def merge(folders: Sequence[Path], out: Path, *, anew: bool = False, start_phase
     scratch = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
         hold(scratch, parts[0].identity)
-        remember(scratch, first.config, first.limit, _versions(parts))
+        remember(scratch, first.config, first.limit, _versions(parts), parts=first.parts)
         with JournalLines([part.folder / JOURNAL for part in parts]) as lines:
             _check_rows(parts, lines, splits)
             check_earlier(out, lines)
@@ -210,4 +211,4 @@ def _best_matrix(parts: Sequence[Part]) -> Path | None:
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(content, indent=1) + "\n")

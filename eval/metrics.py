@@ -17,8 +17,9 @@ import numpy as np
 
 from eval.facts import Facts
 from eval.statistics.bootstrap import Interval, interval
-from eval.statistics.groups import accuracy, by_group, macro_average, macro_interval
-from eval.statistics.samples import mean_pass_at_k, questions
+from eval.statistics.groups import accuracy, by_group, macro_average
+from eval.statistics.macro import macro_interval
+from eval.statistics.samples import drawn_questions, mean_pass_at_k, questions
 from eval.statistics.self_consistency import mean_sc_at_k
 
 
@@ -38,7 +39,9 @@ class Summary:
     0."""
 
     n: int
-    """Questions with at least one valid trajectory."""
+    """Rows with at least one valid trajectory."""
+    questions: int
+    """Those rows, counting once what asks one question (HR-Bench's rotated options); what intervals draw."""
     trajectories: int
     valid: int
     errors: int
@@ -110,16 +113,17 @@ def summarise(facts: Iterable[Facts], *, seed: int = 0, ks: Sequence[int] = (1,)
     valid = [fact for fact in every if fact.valid]
     errors = len(every) - len(valid)
     calls = sum(fact.calls for fact in valid)
-    seen = questions(valid)
+    drawn = drawn_questions(valid)
     return Summary(
-        n=len(seen),
+        n=len(questions(valid)),
+        questions=len(drawn),
         trajectories=len(every),
         valid=len(valid),
         errors=errors,
         failures=dict(Counter(sorted(fact.failure for fact in every if fact.failure is not None)).most_common()),
         status="complete" if errors == 0 else "incomplete",
         accuracy=accuracy(valid),
-        ci95=interval(seen, seed=seed),
+        ci95=interval(drawn, seed=seed),
         accuracy_bounds=_bounds(valid, errors),
         macro=macro_average(by_group(valid, accuracy).values()),
         macro_ci95=macro_interval(valid, seed=seed),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,14 @@ from eval.facts import Facts
 from eval.figures import draw_matrix, draw_summary
 from eval.journal import Journal
 from eval.matrix import Matrix
+from eval.parts import Parts
 from eval.report.bundle import Bundle
 from eval.report.cards import Card, card_of, clean
 from eval.report.choice import choose
 from eval.report.failures_view import Ready, failures_view, ready
 from eval.report.overview import arms_of
 from eval.report.page import Material, write_report
-from eval.report.plots import Sized, skill_counts
+from eval.report.plots import Sized, apart, skill_counts
 from eval.report.thumbnails import MOST, thumbnail, within
 from eval.results import HEADLINE, build_results, write_results
 from eval.rows import Rows, skipped
@@ -54,12 +55,14 @@ def write_outputs(
     *,
     seconds: Mapping[str, float],
     versions: Mapping[str, str],
+    parts: Parts | None = None,
 ) -> Outputs:
     """Make every file from the journal's trajectories of these rows; lines of other rows (a larger
     ``--limit`` before) are left out of numbers and report."""
     tests = [rows for rows in splits if rows.split != VALIDATION]
     wanted = {row_id for rows in tests for row_id in rows.ids}
-    facts = [fact for fact in journal.facts.values() if fact.row_id in wanted]
+    asks = {row_id: question for rows in tests for row_id, question in rows.clusters.items()}
+    facts = [_of_question(fact, asks) for fact in journal.facts.values() if fact.row_id in wanted]
     results = build_results(
         config,
         facts,
@@ -76,9 +79,17 @@ def write_outputs(
     figures = [draw_summary(results, folder / "summary.png")]
     if matrix is not None:
         figures.append(draw_matrix(matrix, folder / "matrix.png"))
-    material = _material(config, journal, tests, facts, matrix, results)
+    if parts is None and matrix is not None:  # folders of earlier versions
+        parts = Parts(matrix.experts, matrix.skills)
+    material = _material(config, journal, tests, facts, matrix, results, parts)
     report_path = write_report(material, folder / "report.html")
     return Outputs(results, results_path, report_path, tuple(figures))
+
+
+def _of_question(fact: Facts, asks: Mapping[str, str]) -> Facts:
+    """Journals written before rows had a question's key lack it."""
+    key = asks.get(fact.row_id)
+    return fact if key is None or fact.cluster is not None else replace(fact, cluster=key)
 
 
 def _material(
@@ -88,6 +99,7 @@ def _material(
     facts: Sequence[Facts],
     matrix: Matrix | None,
     results: Mapping[str, Any],
+    parts: Parts | None,
 ) -> Material:
     """Cards may take half of ``report.megabytes``, pictures what they leave of the whole."""
     order = [name for name in reversed(HEADLINE) if name in config.arms]
@@ -104,8 +116,7 @@ def _material(
     if analysed is not None:
         questions = _questions(journal, analysed)
         failures = failures_view(analysed, matrix, questions, lambda key: _card(journal, by_key[key]), bundle)
-    arms, whole = arms_of(results), None if matrix is None else len(matrix.skills)
-    pools = skill_counts(config.model_dump(mode="json"), whole)
+    arms, pools = arms_of(results), skill_counts(config.model_dump(mode="json"), parts)
     return Material(
         title=config.report.title,
         results=results,
@@ -115,7 +126,11 @@ def _material(
         pictures=within(bundle.pictures, _thumbnails(bundle, tests), limit - bundle.bytes),
         failures=failures,
         curves=curves.read_bytes() if curves is not None and curves.is_file() else None,
-        sized=[Sized(policy, count, arms[name]) for name, (policy, count) in pools.items() if name in arms],
+        sized=apart(
+            Sized(policy, count, arms[name], experts)
+            for name, (policy, count, experts) in pools.items()
+            if name in arms
+        ),
         limit=limit,
     )
 
@@ -150,7 +165,9 @@ def _reward(record: Mapping[str, Any]) -> str:
     """The reward as a sentence: the journal's score, for only the benchmark's file knows its rule, and the form."""
     score, trajectory = record["score"], record["trajectory"]
     if score is None:
-        return f"no reward: stopped by {trajectory['stop']}"
+        unjudged = (record.get("judge") or {}).get("why")
+        why = record.get("unscored") or (f"ungraded, {unjudged}" if unjudged else f"stopped by {trajectory['stop']}")
+        return f"no reward: {why}"
     form, why = format_reward(policy_turns(trajectory))
     value = float(score["value"])
     said = f"answer {value:g} ({score.get('explanation') or ''}); format {form:g} ({why})"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from eval.benchmarks.aggregate import aggregate
 from eval.benchmarks.spec import Benchmark
 from eval.facts import Facts
-from eval.statistics.bootstrap import interval
+from eval.statistics.bootstrap import Interval, interval
 from eval.statistics.groups import accuracy
-from eval.statistics.samples import questions
+from eval.statistics.macro import strata_interval
+from eval.statistics.samples import drawn_questions, row_means
 
 
 def labels_of(fact: Facts, added: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
@@ -27,16 +28,18 @@ def lenient_of(facts: Sequence[Facts], benchmark: Benchmark | None, *, seed: int
         return None
     differ = sum(fact.lenient != fact.value for fact in facts if fact.valid)
     scored = [replace(fact, value=fact.lenient) for fact in facts] if differ else facts
-    return {"accuracy": accuracy(scored), "ci95": interval(questions(scored), seed=seed), "differ": differ}
+    return {"accuracy": accuracy(scored), "ci95": interval(drawn_questions(scored), seed=seed), "differ": differ}
 
 
-def own_figures(facts: Iterable[Facts], benchmark: Benchmark | None) -> dict[str, Any]:
-    """``average``: what the benchmark's authors report (``metrics`` in its YAML) over the questions with a valid
-    trajectory; ``macros``: means of the labels' means; ``points``: sum over questions, as OCRBench counts. All are
-    ``None`` where there is no valid trajectory, or rows lack a label that the average is over."""
-    nothing = {"average": None, "macros": {}, "points": None}
+def own_figures(facts: Sequence[Facts], benchmark: Benchmark | None, *, seed: int) -> dict[str, Any]:
+    """``average``: what the benchmark's authors report (``metrics`` in its YAML) over the rows with a valid trajectory;
+    ``average_ci95``: its own 95 % interval, which draws questions; ``macros``: means of the labels' means; ``points``:
+    sum over rows, as OCRBench counts. All are ``None`` where there is no valid trajectory, or rows lack a label that
+    the average is over."""
+    nothing = {"average": None, "average_ci95": None, "macros": {}, "points": None}
     if benchmark is None:
-        return {**nothing, "average": accuracy(facts)}
+        ci95 = interval(drawn_questions(facts), seed=seed)
+        return {**nothing, "average": accuracy(facts), "average_ci95": ci95}
     scored = [(fact.row_id, _labels(fact, benchmark), fact.value) for fact in facts if fact.value is not None]
     if not scored:
         return nothing
@@ -44,7 +47,19 @@ def own_figures(facts: Iterable[Facts], benchmark: Benchmark | None) -> dict[str
         found = aggregate(benchmark.metrics, scored)
     except ValueError:  # rows out of a parquet file carry no labels
         return nothing
-    return {"average": found.headline, "macros": dict(found.macro), "points": found.points}
+    return {
+        "average": found.headline,
+        "average_ci95": _headline_interval(facts, benchmark, seed),
+        "macros": dict(found.macro),
+        "points": found.points,
+    }
+
+
+def _headline_interval(facts: Sequence[Facts], benchmark: Benchmark, seed: int) -> Interval | None:
+    """Of the mean over rows, each counting once, or of the mean of the labels' means."""
+    over = benchmark.metrics.over
+    strata = row_means(facts, lambda fact: "" if over is None else _labels(fact, benchmark)[over])
+    return strata_interval(strata, seed=seed)
 
 
 def _labels(fact: Facts, benchmark: Benchmark) -> Mapping[str, str]:

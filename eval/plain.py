@@ -11,6 +11,8 @@ import json
 from pathlib import Path
 
 from eval.matrix import Matrix, Pair
+from eval.row_digest import KEY, check_measured
+from eval.whole_file import write_whole
 from registry.errors import UnknownName
 from registry.registry import Registry
 from registry.schema import Procedure, Skill, Step, Subskill
@@ -45,19 +47,22 @@ def plain_pairs(registry: Registry, plain: Skill) -> tuple[Pair, ...]:
     return tuple((expert.name, plain.name) for expert in registry.experts)
 
 
-def save_plain(folder: Path, rows: int, matrix: Matrix) -> None:
-    """Keep what was measured on ``rows`` validation rows."""
-    record = {"rows": rows, **matrix.to_json()}
-    (folder / FILE).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+def save_plain(folder: Path, rows: int, matrix: Matrix, digest: str) -> None:
+    """Keep what was measured on ``rows`` validation rows of this digest."""
+    record = {"rows": rows, KEY: digest, **matrix.to_json()}
+    write_whole(folder / FILE, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
 
-def load_plain(folder: Path, rows: int) -> Matrix | None:
-    """What the folder keeps, if it was measured on that many rows."""
+def load_plain(folder: Path, rows: int, digest: str) -> Matrix | None:
+    """What the folder keeps, if it was measured on that many rows. Raises UserFault where those were others."""
     try:
         saved = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        return Matrix.from_json(saved) if saved["rows"] == rows else None
+        matrix = Matrix.from_json(saved) if saved["rows"] == rows else None
     except (OSError, ValueError, KeyError):
         return None
+    if matrix is not None:
+        check_measured(saved, digest, folder / FILE)
+    return matrix
 
 
 def best_expert(matrix: Matrix) -> str:

@@ -16,9 +16,13 @@ from eval.config import VALIDATION, EvalConfig
 from eval.journal import Journal
 from eval.matrix import Matrix
 from eval.output import Outputs, write_outputs
+from eval.parts import KEY as PARTS
+from eval.parts import Parts, parts_in
 from eval.phases import Clock, StartPhase, silent
+from eval.row_digest import KEY, check_measured
 from eval.rows import load_splits
 from eval.shard import Shard, parse_shard
+from eval.whole_file import write_whole
 from registry.errors import UserFault
 
 FILE = "eval.json"
@@ -33,6 +37,8 @@ class Asked:
     limit: int | None
     shard: Shard | None
     versions: Mapping[str, str]
+    parts: Parts | None = None
+    """The names in its registry."""
 
 
 def remember(
@@ -41,12 +47,14 @@ def remember(
     limit: int | None,
     versions: Mapping[str, str],
     shard: Shard | None = None,
+    parts: Parts | None = None,
 ) -> None:
     """Lay down what the folder's last start was asked to do."""
     benchmark = config.definition_if_any()
     record = {"limit": limit, "versions": dict(versions), "config": config.model_dump(mode="json")}
     if benchmark is not None:  # a file of the user's own may be gone when trajectories are scored again
         record["benchmark"] = benchmark.model_dump(mode="json")
+    record |= {} if parts is None else {PARTS: parts.to_json()}
     _write(folder / FILE, record | ({} if shard is None else {"shard": str(shard)}))
 
 
@@ -56,7 +64,7 @@ def recall(folder: Path) -> Asked:
         record = json.loads((folder / FILE).read_text(encoding="utf-8"))
         config = EvalConfig.model_validate(record["config"])
         shard = parse_shard(record["shard"]) if "shard" in record else None
-        return Asked(config, record["limit"], shard, record["versions"])
+        return Asked(config, record["limit"], shard, record["versions"], parts_in(record))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserFault(
             "this folder holds no evaluation that can be read",
@@ -65,18 +73,22 @@ def recall(folder: Path) -> Asked:
         ) from error
 
 
-def save_matrix(folder: Path, rows: int, matrix: Matrix) -> None:
-    """Keep the matrix measured on ``rows`` validation rows."""
-    _write(folder / MATRIX_FILE, {"rows": rows, **matrix.to_json()})
+def save_matrix(folder: Path, rows: int, matrix: Matrix, digest: str) -> None:
+    """Keep the matrix measured on ``rows`` validation rows of this digest."""
+    _write(folder / MATRIX_FILE, {"rows": rows, KEY: digest, **matrix.to_json()})
 
 
-def load_matrix(folder: Path, rows: int) -> Matrix | None:
-    """The matrix of the folder, if it was measured on that many rows."""
+def load_matrix(folder: Path, rows: int, digest: str | None = None) -> Matrix | None:
+    """The matrix of the folder, if it was measured on that many rows. Raises UserFault where those were others, as
+    ``digest`` tells."""
     try:
         saved = json.loads((folder / MATRIX_FILE).read_text(encoding="utf-8"))
-        return Matrix.from_json(saved) if saved["rows"] == rows else None
+        matrix = Matrix.from_json(saved) if saved["rows"] == rows else None
     except (OSError, ValueError, KeyError):
         return None
+    if matrix is not None and digest is not None:
+        check_measured(saved, digest, folder / MATRIX_FILE)
+    return matrix
 
 
 def redraw(folder: Path, *, start_phase: StartPhase = silent) -> Outputs:
@@ -91,11 +103,13 @@ def redraw(folder: Path, *, start_phase: StartPhase = silent) -> Outputs:
         known = [len(rows.tasks) for rows in splits if rows.split == VALIDATION]
         matrix = load_matrix(folder, known[0]) if known else None
         seconds = Clock(folder).seconds
-        return write_outputs(asked.config, folder, journal, splits, matrix, seconds=seconds, versions=asked.versions)
+        return write_outputs(
+            asked.config, folder, journal, splits, matrix, seconds=seconds, versions=asked.versions, parts=asked.parts
+        )
 
 
 def _write(path: Path, record: Mapping[str, Any]) -> None:
     try:
-        path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_whole(path, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     except OSError as error:
         raise UserFault(f"cannot write: {error.strerror or error}", where=str(path)) from error

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -22,6 +21,7 @@ from eval.judge import Judge
 from eval.phases import StartPhase, silent
 from eval.redraw import FILE as RUN_FILE
 from eval.run_folder import JOURNAL, check_run, nothing_in
+from eval.whole_file import write_whole
 from orchestrator.task import Task
 from registry.errors import UserFault
 from rewards import Score
@@ -209,6 +209,7 @@ def _score_again(record: Mapping[str, Any], score: Scorer, found: Replay) -> flo
         if len(found.unscored) < MOST_UNSCORED:
             found.unscored.setdefault(task.row_id, str(error).partition("\n")[0])
         return None
+    new = _with_judge(record, new, found)
     totals.scored += 1
     before = float(old["value"])
     if abs(new.value - before) > _SAME:
@@ -216,6 +217,16 @@ def _score_again(record: Mapping[str, Any], score: Scorer, found: Replay) -> flo
         totals.down += new.value < before
         found.changes.append(_change(record, new))
     return new.value
+
+
+def _with_judge(record: Mapping[str, Any], new: Score, found: Replay) -> Score:
+    """The judge model's word, where it was asked and the row's own rule still reads nothing: nobody is asked again."""
+    said = (record.get("judge") or {}).get("said")
+    kept = said is not None and found.scorer is None and (new.answer is None or (found.lenient and said == "right"))
+    if not kept or new.value > 0:
+        return new
+    old = record["score"]
+    return Score(float(old["value"]), old.get("answer"), str(old.get("explanation") or ""))
 
 
 def _change(record: Mapping[str, Any], new: Score) -> Change:
@@ -238,6 +249,4 @@ def _change(record: Mapping[str, Any], new: Score) -> Change:
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
-    scratch = path.with_suffix(".part")
-    scratch.write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n", encoding="ascii")
-    os.replace(scratch, path)
+    write_whole(path, json.dumps(content, indent=1, ensure_ascii=True) + "\n")

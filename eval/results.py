@@ -7,7 +7,6 @@ speak of the test split under wordings seen in training, and ``unseen`` repeats 
 from __future__ import annotations
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,15 +15,18 @@ from typing import Any
 from eval.benchmarks.spec import Benchmark
 from eval.config import TEST, UNSEEN, EvalConfig
 from eval.facts import Facts
+from eval.judge_figures import judge_figures
 from eval.matrix import Matrix
 from eval.metrics import summarise
 from eval.own_figures import labels_of, lenient_of, own_figures
 from eval.statistics.bootstrap import interval
-from eval.statistics.groups import accuracy, by_group, groups, macro_average, macro_interval
+from eval.statistics.groups import accuracy, by_group, groups, macro_average
+from eval.statistics.macro import macro_interval
 from eval.statistics.paired import compare, holm, paired_difference
 from eval.statistics.routing import entropy_bits, pair_counts, routing
-from eval.statistics.samples import questions
+from eval.statistics.samples import drawn_questions, questions
 from eval.variants import samples_of, variants
+from eval.whole_file import write_whole
 
 HEADLINE = ("before", "after")
 Labels = Mapping[str, Mapping[str, str]]
@@ -70,7 +72,7 @@ def build_results(
     results: dict[str, Any] = {
         "benchmark": config.benchmark if benchmark is None else benchmark.name,
         "title": config.benchmark if benchmark is None else benchmark.title,
-        "scorer": _rules(config, benchmark),
+        "scorer": _rules(config, benchmark, [fact for found in by_arm.values() for fact in found]),
         "skipped": dict(skipped or {}),
         "average": {name: entry["average"] for name, entry in headline.items()},
         "seed": config.seed,
@@ -101,23 +103,24 @@ def build_results(
 
 
 def write_results(results: Mapping[str, Any], path: Path) -> Path:
-    """Write atomically: a reader never sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_suffix(".part")
-    scratch.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(scratch, path)
-    return path
+    """Write atomically. Raises OSError."""
+    return write_whole(path, json.dumps(results, indent=2, ensure_ascii=False) + "\n")
 
 
 def _keys(config: EvalConfig) -> list[str]:
     return [variant.key for variant in variants(config)]
 
 
-def _rules(config: EvalConfig, benchmark: Benchmark | None) -> dict[str, str | None]:
-    """Names of the rules by which answers are scored."""
+def _rules(config: EvalConfig, benchmark: Benchmark | None, facts: Sequence[Facts]) -> dict[str, Any]:
+    """Names of the rules by which answers are scored; ``judge`` where the benchmark's procedure asks a model, or one
+    was asked."""
     if benchmark is None:
-        return {"official": config.benchmark, "lenient": None}
-    return {"official": benchmark.scorer.official, "lenient": benchmark.scorer.lenient}
+        rules: dict[str, Any] = {"official": config.benchmark, "lenient": None}
+    else:
+        rules = {"official": benchmark.scorer.official, "lenient": benchmark.scorer.lenient}
+    asked = any(fact.judged is not None for fact in facts)
+    asks = asked or (benchmark is not None and benchmark.scorer.judge)
+    return rules | ({"judge": judge_figures(config.judge, facts)} if asks else {})
 
 
 def _arms(
@@ -152,7 +155,7 @@ def _entry(
     return {
         **summary,
         "lenient": lenient_of(facts, benchmark, seed=seed),
-        **own_figures(facts, benchmark),
+        **own_figures(facts, benchmark, seed=seed),
         "families": by_group(facts, accuracy),
         "groups": {name: group.to_json() for name, group in groups(facts, seed=seed).items()},
         "groupings": {name: _grouping(name, facts, seed, labels) for name in _groupings(facts, labels)},
@@ -199,11 +202,10 @@ def _shared(config: EvalConfig, main: Mapping[str, list[Facts]], shared: Collect
     for arm in config.arms:
         facts = [fact for fact in main[arm] if fact.valid and fact.row_id in shared]
         if facts:
-            seen = questions(facts)
             found[arm] = {
                 "accuracy": accuracy(facts),
-                "n": len(seen),
-                "ci95": interval(seen, seed=config.seed),
+                "n": len(questions(facts)),
+                "ci95": interval(drawn_questions(facts), seed=config.seed),
             }
     return found
 

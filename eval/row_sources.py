@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from heapq import nsmallest
 from pathlib import Path
 
@@ -31,21 +32,25 @@ _ENDLESS = 1 << 40  # a generator is told how many rows to draw; who reads it st
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One row to be asked. ``groups``: its label in each of the benchmark's groupings. ``shared``: its wording serves
-    several families, so that the words alone cannot decide."""
+    several families, so that the words alone cannot decide. ``cluster``: the question that it asks together with other
+    rows."""
 
     task: Task
     groups: tuple[tuple[str, str], ...] = ()
     shared: bool = False
+    cluster: str | None = None
 
 
 @dataclass(frozen=True)
 class Source:
     """``read`` starts from the first row each time and counts rows that cannot be used. ``most``: how many rows there
-    are, as far as known without reading them. ``place``: where they lie, for messages."""
+    are, as far as known without reading them. ``place``: where they lie, for messages. ``tally``: makes an empty
+    one."""
 
     read: Callable[[Tally], Iterator[Entry]]
     most: Callable[[], int | None]
     place: str | None = None
+    tally: Callable[[], Tally] = lambda: Tally("")
 
 
 def source_of(config: EvalConfig, benchmark: Benchmark | None, split: str) -> Source:
@@ -85,13 +90,14 @@ def _own_source(config: EvalConfig, benchmark: Benchmark, split: str) -> Source:
         wanted = split == VALIDATION
         for item in read_items(benchmark, _reading(config), tally):
             if not apart or (_rank(config.seed, item.row.id) in chosen[0]) is wanted:
-                yield Entry(item.task(), tuple(item.groups.items()))
+                yield Entry(item.task(), tuple(item.groups.items()), cluster=item.cluster)
 
     def most() -> int | None:
         count = _count(benchmark, config.data.root)
         return apart if split == VALIDATION else None if count is None else max(0, count - apart)
 
-    return Source(read, most, f"benchmark {benchmark.name}")
+    tally = partial(Tally, config.benchmark, config.data.root)
+    return Source(read, most, f"benchmark {benchmark.name}", tally)
 
 
 def _reading(config: EvalConfig) -> Reading:

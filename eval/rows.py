@@ -9,7 +9,7 @@ that cannot be had ends it before anything runs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from sys import intern
@@ -31,6 +31,7 @@ class _Known:
 
     ids: tuple[str, ...]
     shared: frozenset[str]
+    clusters: dict[str, str]
     skipped: dict[str, int]
     entries: tuple[Entry, ...] | None
 
@@ -59,7 +60,7 @@ class Rows:
         """Read the first row; the next reading goes on from there.
 
         Raises UserFault where the rows cannot be had, or there is none."""
-        tally = Tally(self.split)
+        tally = self._source.tally()
         entries = self._open(tally)
         first = list(islice(entries, 1))
         if not first and self._shard is None:
@@ -72,12 +73,13 @@ class Rows:
             yield from self._known.entries
             return
         if self._begun is None:
-            tally = Tally(self.split)
+            tally = self._source.tally()
             self._begun = (tally, self._open(tally), [])
         tally, rest, first = self._begun
         self._begun = None
         ids: list[str] = []
         shared: set[str] = set()
+        clusters: dict[str, str] = {}
         kept: list[Entry] | None = []
         size = 0
         for entry in chain(first, rest):
@@ -85,6 +87,8 @@ class Rows:
             ids.append(row_id)
             if entry.shared:
                 shared.add(row_id)
+            if entry.cluster is not None:
+                clusters[row_id] = intern(entry.cluster)
             size += sum(len(picture.png) for picture in entry.task.pictures)
             if kept is not None and size <= self._kept_bytes:
                 kept.append(entry)
@@ -92,7 +96,7 @@ class Rows:
                 kept = None
             yield entry
         skipped = {reason: count for reason, count in tally.reasons.most_common()}
-        self._known = _Known(tuple(ids), frozenset(shared), skipped, None if kept is None else tuple(kept))
+        self._known = _Known(tuple(ids), frozenset(shared), clusters, skipped, None if kept is None else tuple(kept))
 
     @property
     def read_through(self) -> bool:
@@ -108,6 +112,11 @@ class Rows:
     def shared(self) -> frozenset[str]:
         """Ids of rows whose wording serves several families, so that the words alone cannot decide."""
         return self._knowledge().shared
+
+    @property
+    def clusters(self) -> Mapping[str, str]:
+        """Row id -> the question that it asks together with other rows."""
+        return self._knowledge().clusters
 
     @property
     def skipped(self) -> dict[str, int]:
@@ -172,7 +181,8 @@ class Rows:
                 yield entry
         except UserFault as fault:  # readers name the options of `maestro benchmarks`; here they are keys
             for option, key in (("--data-root", "data.root"), ("--text-only", "data.text_only=true")):
-                fault.fix = fault.fix and fault.fix.replace(option, key)
+                if fault.fix and "`maestro benchmarks " not in fault.fix:
+                    fault.fix = fault.fix.replace(option, key)
             raise
 
 

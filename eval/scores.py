@@ -7,12 +7,12 @@ statistician can work with the scores of single questions.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from eval.facts import Facts
+from eval.whole_file import write_whole
 
 FILE = "scores.jsonl"
 
@@ -34,12 +34,10 @@ def _record(fact: Facts) -> dict[str, Any]:
         "value": fact.value,
         **({} if fact.lenient == fact.value else {"lenient": fact.lenient}),
         "answer": fact.vote,
+        **({} if fact.cluster is None else {"question": fact.cluster}),
     }
 
 
 def write_scores(facts: Iterable[Facts], path: Path) -> Path:
-    """Write atomically."""
-    scratch = path.with_suffix(".part")
-    scratch.write_text(scores_text(facts), encoding="utf-8")
-    os.replace(scratch, path)
-    return path
+    """Write atomically. Raises OSError."""
+    return write_whole(path, scores_text(facts))

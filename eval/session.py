@@ -12,16 +12,17 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from eval.arms import Choices, build_policy
-from eval.benchmarks.scoring import Verdict
 from eval.config import VALIDATION, EvalConfig
 from eval.feed import Feed
 from eval.journal import Journal
-from eval.judge import Judge
+from eval.judge import Graded, Judge
+from eval.judge_again import judge_again
 from eval.matrix import Matrix, Pair, measure, registry_pairs, right_pairs
 from eval.phases import Clock, StartPhase
 from eval.plain import load_plain, plain_pairs, save_plain
 from eval.pools import Pools, View
 from eval.redraw import load_matrix, save_matrix
+from eval.row_digest import changed_row, row_digest, rows_digest
 from eval.row_sources import Entry
 from eval.rows import Rows
 from eval.variants import Variant, budget_of, samples_of, variants
@@ -31,15 +32,17 @@ from orchestrator.observation import check_room
 from orchestrator.policy import Policy
 from orchestrator.runner import run_episode
 from orchestrator.task import Task
+from registry.errors import UserFault
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One trajectory to run."""
+    """One trajectory to run. ``digest``: of its row."""
 
     split: str
     entry: Entry
     sample: int
+    digest: str
 
 
 @dataclass
@@ -70,6 +73,9 @@ class Session:
                 plain = await self._measured("experts alone", pairs, load_plain, save_plain)
                 self.choices = replace(self.choices, plain=plain)
         ran = 0
+        if self.retry_errors:
+            width = self.config.concurrency
+            await judge_again(self.journal, self.judge, concurrency=width, start_phase=self.start_phase)
         for variant in variants(self.config):
             if self._may_be_pending(variant):
                 ran += await self._run_variant(variant)
@@ -81,7 +87,7 @@ class Session:
 
     def _is_pending(self, variant: Variant, row_id: str, sample: int) -> bool:
         known = self.journal.facts.get((variant.key, row_id, sample))
-        return known is None or (self.retry_errors and not known.valid)
+        return known is None or (self.retry_errors and known.failed)
 
     def _may_be_pending(self, variant: Variant) -> bool:
         """Whether the rows must be read for this arm: not where all ids are known, and all are in the journal."""
@@ -96,9 +102,17 @@ class Session:
         samples = range(samples_of(self.config, variant))
         for rows in self._tests():
             for entry in rows:
+                digest = row_digest(entry.task)
                 for sample in samples:
+                    self._check_row(variant, entry.task.row_id, sample, digest)
                     if self._is_pending(variant, entry.task.row_id, sample):
-                        yield Work(rows.split, entry, sample)
+                        yield Work(rows.split, entry, sample, digest)
+
+    def _check_row(self, variant: Variant, row_id: str, sample: int, digest: str) -> None:
+        """Raises UserFault where the journal holds an answer to another question of that id."""
+        known = self.journal.facts.get((variant.key, row_id, sample))
+        if known is not None and known.row_digest not in (None, digest):
+            raise changed_row(row_id, self.journal.path)
 
     def _steps(self, variant: Variant) -> int | None:
         """How many trajectories are still to run, as far as can be told beforehand."""
@@ -106,7 +120,7 @@ class Session:
         if None in counts:
             return None
         done = sum(
-            key[0] == variant.key and not (self.retry_errors and not fact.valid)
+            key[0] == variant.key and not (self.retry_errors and fact.failed)
             for key, fact in self.journal.facts.items()
         )
         whole = samples_of(self.config, variant) * sum(count or 0 for count in counts)
@@ -116,13 +130,14 @@ class Session:
         self,
         name: str,
         pairs: Sequence[Pair],
-        load: Callable[[Path, int], Matrix | None],
-        save: Callable[[Path, int, Matrix], None],
+        load: Callable[[Path, int, str], Matrix | None],
+        save: Callable[[Path, int, Matrix, str], None],
     ) -> Matrix:
         """These pairs on the validation rows; measured once for a folder and number of rows."""
         rows = next(rows for rows in self.splits if rows.split == VALIDATION)
         tasks = await asyncio.to_thread(lambda: [entry.task for entry in rows])
-        saved = load(self.folder, len(tasks))
+        digest = rows_digest(tasks)
+        saved = load(self.folder, len(tasks), digest)
         if saved is not None and not (self.retry_errors and saved.errors):
             return saved
         advance = self.start_phase(name, len(tasks) * len(pairs))
@@ -135,7 +150,7 @@ class Session:
             deadline_s=self.config.deadlines.call_s,
             on_done=advance,
         )
-        save(self.folder, len(tasks), matrix)
+        save(self.folder, len(tasks), matrix, digest)
         return matrix
 
     async def _run_variant(self, variant: Variant) -> int:
@@ -203,21 +218,27 @@ class Session:
             episode_deadline_s=deadlines.episode_s,
             turn_deadline_s=min(deadlines.call_s, deadlines.episode_s),
         )
-        verdict = await self._verdict(task, trajectory.answer) if trajectory.valid else None
+        graded = Graded(None)
+        unscored: str | None = None
+        if trajectory.valid:
+            try:
+                graded = await self.judge.grade(task, trajectory.answer)
+            except UserFault as fault:  # of this row, or of the sandbox: the other rows go on
+                unscored = fault.what
+        verdict = graded.verdict
         self.journal.append(
             arm=variant.key,
             split=work.split,
             score=None if verdict is None else asdict(verdict.official),
             lenient=asdict(verdict.lenient) if verdict is not None and verdict.differ else None,
             groups=dict(work.entry.groups),
+            cluster=work.entry.cluster,
+            judge=graded.note,
+            unscored=unscored,
+            row_digest=work.digest,
             trajectory=trajectory.to_json(),
         )
         self.choices.oracle.pop(task.row_id, None)
-
-    async def _verdict(self, task: Task, answer: str | None) -> Verdict:
-        if self.judge.runs_programs(task):
-            return await asyncio.to_thread(self.judge.verdict, task, answer)
-        return self.judge.verdict(task, answer)
 
     async def _ask_oracle(self, task: Task) -> None:
         assert self.choices.matrix is not None

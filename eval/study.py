@@ -32,7 +32,8 @@ class MemberSettings(Strict):
     about: str = ""
     """What it shows, in a sentence."""
     benchmarks: tuple[str, ...] = ()
-    """One evaluation for each of these, in the folder ``<member>-<benchmark>``; none: the base's benchmark."""
+    """One evaluation for each of these, in the folder ``<member>-<benchmark>``; none: the base's benchmark. A name,
+    or a YAML file, looked for beside the study."""
     base: Path | None = None
     """Instead of the study's."""
     registry: tuple[Path, ...] | None = None
@@ -149,7 +150,7 @@ def _member(
         "report.title": f"{study.title}: {name}",
         **study.set,
         **member.set,
-        **({"benchmark": benchmark} if benchmark else {}),
+        **({"benchmark": _found(path, benchmark)} if benchmark else {}),
         **{f"policies.{policy}": _plain(source) for policy, source in policies.items()},
         "arms": {arm: _plain(settings) for arm, settings in member.arms.items()},
         "spare": [str(_beside(path, one)) for one in spare],
@@ -179,9 +180,17 @@ def _plain(settings: Strict) -> Mapping[str, Any]:
     return settings.model_dump(mode="json", exclude_unset=True)
 
 
+def _is_file(benchmark: str) -> bool:
+    return benchmark.endswith((".yaml", ".yml"))
+
+
 def _stem(benchmark: str) -> str:
     """A benchmark's name, or that of its file."""
-    return Path(benchmark).stem if benchmark.endswith((".yaml", ".yml")) else benchmark
+    return Path(benchmark).stem if _is_file(benchmark) else benchmark
+
+
+def _found(study: Path, benchmark: str) -> str:
+    return str(_beside(study, Path(benchmark))) if _is_file(benchmark) else benchmark
 
 
 def _beside(path: Path, other: Path) -> Path:

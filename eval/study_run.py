@@ -82,6 +82,7 @@ def run_study(
     retry_errors: bool = False,
     start_phase: StartPhase = silent,
     on_member: Callable[[Member], None] = lambda member: None,
+    warn: Callable[[str], None] = lambda line: None,
 ) -> Ran:
     """Run every member; what the journals hold is not run again. Writes ``study.json`` and ``study.md`` after each."""
     ran = Ran()
@@ -100,6 +101,7 @@ def run_study(
                     limit=limit,
                     retry_errors=retry_errors,
                     start_phase=start_phase,
+                    warn=warn,
                 )
             )
         except UserFault as fault:

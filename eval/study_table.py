@@ -6,7 +6,6 @@ The one idea: nothing is computed here; each number is one of the member's ``res
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from eval.results import HEADLINE
 from eval.study import Study
+from eval.whole_file import write_whole
 from registry.errors import UserFault
 
 JSON_FILE, MARKDOWN_FILE = "study.json", "study.md"
@@ -35,6 +35,10 @@ class Line:
     """Mean per trajectory of the whole system."""
     pass_at_k: dict[str, float | None]
     sc_at_k: dict[str, float | None]
+    lenient: float | None = None
+    """Accuracy by the lenient rule; ``None`` where there is none."""
+    lenient_differ: int = 0
+    """Trajectories that the two rules score otherwise."""
 
 
 def lines_of(member: str, results: Mapping[str, Any]) -> list[Line]:
@@ -44,16 +48,20 @@ def lines_of(member: str, results: Mapping[str, Any]) -> list[Line]:
 
 
 def columns(lines: Iterable[Line]) -> tuple[list[str], list[list[str]]]:
-    """Titles and cells of the printed table; pass@k and sc@k for each k above 1 that some line has."""
+    """Titles and cells of the printed table; pass@k and sc@k for each k above 1 that some line has, the lenient rule's
+    accuracy where the two rules differ on some line."""
     found = list(lines)
     ks = sorted({int(k) for line in found for k in line.pass_at_k if int(k) > 1})
-    titles = ["member", "arm", "accuracy", "95 %", "greedy", "n", "errors", "calls", "tokens"]
+    differ = any(line.lenient_differ for line in found)
+    titles = ["member", "arm", "accuracy", "95 %", *(["lenient"] if differ else [])]
+    titles += ["greedy", "n", "errors", "calls", "tokens"]
     titles += [f"{name}@{k}" for name in ("pass", "sc") for k in ks]
     cells = []
     for line in found:
         low_high = "" if line.ci95 is None else f"{line.ci95[0]:.3f}-{line.ci95[1]:.3f}"
-        row = [line.member, line.arm, _number(line.accuracy, 3), low_high, _number(line.greedy, 3)]
-        row += [str(line.n), str(line.errors), _number(line.calls, 2), _number(line.tokens, 0)]
+        row = [line.member, line.arm, _number(line.accuracy, 3), low_high]
+        row += [_number(line.lenient, 3)] if differ else []
+        row += [_number(line.greedy, 3), str(line.n), str(line.errors), _number(line.calls, 2), _number(line.tokens, 0)]
         row += [_number(line.pass_at_k.get(str(k)), 3) for k in ks] + [_number(line.sc_at_k.get(str(k)), 3) for k in ks]
         cells.append(row)
     return titles, cells
@@ -91,7 +99,7 @@ def _earlier(study: Study, now: set[str]) -> list[Line]:
 
 def _line(member: str, arm: str, entry: Mapping[str, Any]) -> Line:
     tokens = entry.get("tokens") or {}
-    interval = entry.get("ci95")
+    interval, lenient = entry.get("ci95"), entry.get("lenient") or {}
     return Line(
         member=member,
         arm=arm,
@@ -104,6 +112,8 @@ def _line(member: str, arm: str, entry: Mapping[str, Any]) -> Line:
         tokens=tokens.get("mean"),
         pass_at_k={str(k): value for k, value in (entry.get("pass_at_k") or {}).items()},
         sc_at_k={str(k): value for k, value in (entry.get("sc_at_k") or {}).items()},
+        lenient=lenient.get("accuracy"),
+        lenient_differ=lenient.get("differ") or 0,
     )
 
 
@@ -117,9 +127,6 @@ def _number(value: float | None, places: int) -> str:
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_name(path.name + ".part")
-        scratch.write_text(text, encoding="utf-8")
-        os.replace(scratch, path)
+        write_whole(path, text)
     except OSError as error:
         raise UserFault(f"cannot write: {error.strerror or error}", where=str(path)) from error

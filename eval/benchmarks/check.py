@@ -12,6 +12,7 @@ from eval.benchmarks.reader import Reading, outcomes
 from eval.benchmarks.scoring import verdict
 from eval.benchmarks.spec import Benchmark
 from eval.benchmarks.tally import RowFault, Tally
+from registry.errors import UserFault
 
 MOST_LISTED = 10_000
 """Faults, and notes, that are kept; all are counted."""
@@ -60,17 +61,30 @@ def check_rows(benchmark: Benchmark, reading: Reading, *, tell: Callable[[RowFau
     found = Findings(benchmark, Tally(benchmark.name))
     started = time.monotonic()
     for one in outcomes(benchmark, reading, found.tally):
-        if isinstance(one, Item):
-            _score(found, one)
-        else:
+        fault = _scored(found, one) if isinstance(one, Item) else one
+        if fault is not None:
             if len(found.faults) < MOST_LISTED:
-                found.faults.append({"where": str(one.where), "reason": one.reason, "what": one.what})
+                found.faults.append({"where": str(fault.where), "reason": fault.reason, "what": fault.what})
             if tell is not None:
-                tell(one)
+                tell(fault)
         if reading.limit is not None and found.tally.seen >= reading.limit:
             break
     found.seconds = time.monotonic() - started
     return found
+
+
+def _scored(found: Findings, item: Item) -> RowFault | None:
+    """Scores the row's right answers; the fault where that can't be done (no sandbox for its program, say), which takes
+    the row from those that can be used."""
+    try:
+        _score(found, item)
+    except (ValueError, UserFault) as reason:
+        what = reason.what if isinstance(reason, UserFault) else str(reason)
+        fault = RowFault("cannot be scored", what, where=f"row {item.row.id}")
+        found.tally.kept -= 1
+        found.tally.note(fault)
+        return fault
+    return None
 
 
 def _score(found: Findings, item: Item) -> None:

@@ -5,7 +5,6 @@ The one idea: a record that can't be asked or scored is one `RowFault` that says
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,10 +12,13 @@ from types import MappingProxyType
 from typing import Any
 
 from eval.benchmarks.fields import Record, is_there, read_field
+from eval.benchmarks.listed import read_list
 from eval.benchmarks.options import cut_options, right_option
 from eval.benchmarks.pictures import Pictures
 from eval.benchmarks.program import join_program
+from eval.benchmarks.question_key import question_key
 from eval.benchmarks.row import Row
+from eval.benchmarks.scoring import misfit
 from eval.benchmarks.spec import Benchmark
 from eval.benchmarks.tally import RowFault
 from experts.images import ImageFault, Picture
@@ -29,11 +31,13 @@ _SEVERAL_BLANKS = re.compile(r"\n[ \t]*\n[ \t\n]*")
 
 @dataclass(frozen=True)
 class Item:
-    """One row, ready to be asked. `groups`: its labels, by which metrics are taken (name of the group to label)."""
+    """One row, ready to be asked. `groups`: its labels, by which metrics are taken (name of the group to label).
+    `cluster`: the question that it asks together with other rows; None: a question of its own."""
 
     row: Row
     pictures: tuple[Picture, ...] = field(repr=False)
     groups: Mapping[str, str]
+    cluster: str | None = None
 
     def task(self) -> Task:
         """What the runner takes; no picture is decoded again."""
@@ -67,22 +71,32 @@ def item_of(benchmark: Benchmark, record: Record, number: int, where: str, pictu
         raise RowFault("no question", "", where=where)
     question, choices = _options(benchmark, record, str(question), where)
     answer, extra = _gold(benchmark, record, choices, where)
+    group = groups[benchmark.group] if benchmark.group else ""
+    unfit = misfit(benchmark, extra.get("answers", [answer]), choices=choices, group=group)
+    if unfit is not None:
+        raise RowFault(
+            "gold answer does not fit the rule",
+            unfit,
+            where=where,
+            fix="mend the answer, or name another rule as 'scorer' in the benchmark's YAML",
+        )
     shown = _pictures(pictures, record, where)
-    return Item(
-        row=Row(
-            id=f"{benchmark.name}/{number if identity is None else identity}",
-            benchmark=benchmark.name,
-            question=_without_placeholders(question, shown, where),
-            pictures=tuple(picture.png for picture in shown or ()),
-            answer=answer,
-            choices=choices,
-            group=groups[benchmark.group] if benchmark.group else "",
-            split=benchmark.hub.split if benchmark.hub else "test",
-            extra=extra,
-        ),
-        pictures=shown or (),
-        groups=MappingProxyType(groups),
+    row = Row(
+        id=f"{benchmark.name}/{number if identity is None else identity}",
+        benchmark=benchmark.name,
+        question=_without_placeholders(question, shown, where),
+        pictures=tuple(picture.png for picture in shown or ()),
+        answer=answer,
+        choices=choices,
+        group=group,
+        split=benchmark.hub.split if benchmark.hub else "test",
+        extra=extra,
     )
+    try:
+        cluster = question_key(benchmark.question_key, record, row, shown)
+    except UserFault as fault:
+        raise RowFault("unreadable", fault.what, where=where) from None
+    return Item(row=row, pictures=shown or (), groups=MappingProxyType(groups), cluster=cluster)
 
 
 def _label(value: Any, values: Mapping[str, str], missing: str) -> str:
@@ -118,8 +132,8 @@ def _options(benchmark: Benchmark, record: Record, question: str, where: str) ->
 def _listed(value: Any, where: str) -> tuple[str, ...]:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = read_list(value)
+        except ValueError:
             raise RowFault("bad options", f"no list: {value!r:.80}", where=where) from None
     items = list(value.values()) if isinstance(value, dict) else list(value) if hasattr(value, "__iter__") else None
     if items is None or not all(isinstance(item, str | int | float) and is_there(item) for item in items):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from eval.benchmarks.fields import Record, is_there, read_field
+from eval.benchmarks.listed import read_list
 from eval.benchmarks.spec import Images
 from experts.images import ImageFault, Picture, load_picture
 
@@ -53,9 +53,9 @@ class Pictures:
     def _cells(self, cell: Any, where: str) -> Sequence[Any]:
         if isinstance(cell, str) and self._images.base64 and cell.lstrip()[:1] == "[":
             try:
-                listed = json.loads(cell)
-            except (ValueError, RecursionError):
-                raise ImageFault("a list of base64 texts that is no JSON", where=where) from None
+                listed = read_list(cell)
+            except ValueError as fault:
+                raise ImageFault(f"no list of base64 texts: {fault}", where=where) from None
             return listed if isinstance(listed, list) else [listed]
         if isinstance(cell, str | bytes | dict):
             return [cell]

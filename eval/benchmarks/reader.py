@@ -124,6 +124,8 @@ def _check_columns(benchmark: Benchmark, record: Record, where: str, text_only: 
     check_columns(record, "answer", benchmark.answer.columns, where)
     if not text_only:
         check_columns(record, "images", benchmark.images.columns, where)
+    if benchmark.question_key is not None and benchmark.question_key.columns:
+        check_columns(record, "question's key", benchmark.question_key.columns, where)
     choices = benchmark.choices
     if choices is not None and not (choices.optional or choices.lettered):
         check_columns(record, "options", (*choices.columns, *choices.each[:1]), where)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from eval.benchmarks.program import run_tests
+from eval.benchmarks.program import run_tests, split_program
 from eval.benchmarks.spec import PROGRAM_RULE, Benchmark
 from rewards import Score, score
 
@@ -42,6 +43,36 @@ def verdict(
         return Verdict(official, official)
     lenient = _score(rule, gold, answer, choices, group)
     return Verdict(official, lenient if lenient.value > official.value else official)
+
+
+def misfit(
+    benchmark: Benchmark, golds: Sequence[str], *, choices: Sequence[str] | None = None, group: str | None = None
+) -> str | None:
+    """Why one of a row's right answers does not fit a rule of its benchmark; `None`: all fit. No program is run."""
+    options = None if choices is None else tuple(choices)
+    for rule in filter(None, dict.fromkeys((benchmark.scorer.official, benchmark.scorer.lenient))):
+        for gold in golds:
+            fault = _program_misfit(gold) if rule == PROGRAM_RULE else _misfit(rule, gold, options, group)
+            if fault is not None:
+                return f"{fault} ({rule})"
+    return None
+
+
+@lru_cache(maxsize=1024)  # a benchmark's rows share few right answers
+def _misfit(rule: str, gold: str, choices: tuple[str, ...] | None, group: str | None) -> str | None:
+    try:
+        score(rule, gold, "1", choices=choices, group=group)  # the rule reads its gold whatever is answered
+    except ValueError as fault:
+        return str(fault)
+    return None
+
+
+def _program_misfit(gold: str) -> str | None:
+    try:
+        split_program(gold)
+    except ValueError as fault:
+        return str(fault)
+    return None
 
 
 def _score(

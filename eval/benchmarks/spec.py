@@ -123,12 +123,30 @@ class Group(Strict):
     missing: str = "unstated"
 
 
+class QuestionKey(Strict):
+    """Which rows ask one question (rotated options, several wordings): those with the same value in `columns`, or those
+    that are the same in all of `same`, whatever their answer. Intervals and comparisons then draw questions, not rows.
+    """
+
+    columns: Names = ()
+    same: tuple[Literal["question", "options", "pictures"], ...] = ()
+    """`options`: in any order."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> QuestionKey:
+        if bool(self.columns) == bool(self.same):
+            raise ValueError("give either 'columns' or 'same'")
+        return self
+
+
 class Scorer(Strict):
     """official: the published rule. lenient: one that also takes what the published one misjudges for its form
-    alone. source: where the published rule was read. differs: what is not as published, and why."""
+    alone. source: where the published rule was read. differs: what is not as published, and why. judge: the published
+    procedure asks a model where its rule reads nothing in an answer; done only where an evaluation names one."""
 
     official: Rule
     lenient: Rule | None = None
+    judge: Switch = Field(default=False, exclude_if=lambda value: not value)
     source: str
     differs: str = ""
 
@@ -174,6 +192,7 @@ class Benchmark(Strict):
     group: str | None = None
     where: dict[str, Names] = Field(default_factory=dict)
     """Keeps only rows whose group has one of these values."""
+    question_key: QuestionKey | None = Field(default=None, exclude_if=lambda value: value is None)
     scorer: Scorer
     metrics: Metrics = Metrics()
 
@@ -193,6 +212,8 @@ class Benchmark(Strict):
                     raise ValueError(f"{key} names the group {name!r}, which 'groups' does not hold{hint}")
         if (self.answer.kind == "program") != (self.scorer.official == PROGRAM_RULE):
             raise ValueError(f"an answer of kind 'program' and the rule {PROGRAM_RULE!r} belong together")
+        if self.answer.kind == "program" and self.scorer.judge:
+            raise ValueError("scorer.judge is for answers in words; programs are run")
         if self.answer.kind == "index" and self.choices is None:
             raise ValueError("an answer of kind 'index' needs 'choices'")
         return self

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 from registry.errors import UserFault
 
 Reason = Literal[
     "no image", "bad image", "no question", "no gold answer", "bad gold answer", "bad options", "duplicate id",
+    "gold answer does not fit the rule", "cannot be scored",
     "too few images", "unreadable",
 ]  # fmt: skip
 OnFault = Literal["skip", "fail"]
@@ -30,6 +33,9 @@ class Tally:
     """Counts while rows are read. `seen` = `kept` + `left_out` (by `where` in the YAML) + faulty ones."""
 
     benchmark: str
+    """Its name, or its file."""
+    data_root: Path | None = None
+    """The local copy, for messages."""
     seen: int = 0
     kept: int = 0
     left_out: int = 0
@@ -64,9 +70,10 @@ class Tally:
             self._give_up("no row can be used" if self.seen else "there are no rows")
 
     def _give_up(self, what: str) -> None:
+        copy = "" if self.data_root is None else f" --data-root {quote(str(self.data_root))}"
         listing = "".join(f"\n  {example}" for examples in self.examples.values() for example in examples[:1])
         raise UserFault(
             f"{what} ({self.summary()}){listing}",
             where=f"benchmark {self.benchmark}",
-            fix=f"`maestro benchmarks check {self.benchmark}` lists every faulty row",
+            fix=f"`maestro benchmarks check {quote(self.benchmark)}{copy}` lists every faulty row",
         )

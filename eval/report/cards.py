@@ -84,7 +84,7 @@ def card_of(record: Mapping[str, Any], facts: Facts, reward: str) -> Card:
         row_id=clean(facts.row_id),
         sample=facts.sample,
         latency_s=facts.latency_s,
-        error=_cut(clean(trajectory.get("error"))),
+        error=_cut(clean(facts.error)),
     )
 
 

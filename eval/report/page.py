@@ -25,6 +25,7 @@ from eval.report.overview import arm_rows, arms_of, filters, group_tables, lead_
 from eval.report.plots import Sized, accuracy_plot, drawn, latency_plot, samples_plot, scaling_plot
 from eval.report.routing_view import matrix_view, routing_view
 from eval.report.thumbnails import SIDE
+from eval.whole_file import write_whole
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,8 @@ def render_page(template: str, page: Mapping[str, Any], data: Mapping[str, Any])
 
 
 def write_report(material: Material, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(material), encoding="utf-8")
-    return path
+    """Write atomically. Raises OSError."""
+    return write_whole(path, render(material))
 
 
 def _page(material: Material) -> dict[str, Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup
 
+from eval.parts import Parts
 from eval.report.charts import Line, Mark, dots, lines, scatter
 from eval.report.overview import Entry, lenient_of
+from registry.names import normalise
 
 MOST_LINES = 6
 
@@ -23,11 +25,13 @@ class Plot:
 
 @dataclass(frozen=True)
 class Sized:
-    """One arm with a pool of ``skills`` Level-1 skills, on the line ``series`` of the N-scaling."""
+    """One arm with a pool of ``skills`` Level-1 skills, on the line ``series`` of the N-scaling. ``experts``: whom it
+    may call; none where that is not known."""
 
     series: str
     skills: int
     entry: Entry
+    experts: tuple[str, ...] = ()
 
 
 def accuracy_plot(arms: Mapping[str, Entry], lead: str | None) -> Plot | None:
@@ -94,19 +98,39 @@ def scaling_plot(sized: Iterable[Sized]) -> Plot | None:
     return Plot("N-scaling", f"The same policy with skill pools of different size; 95 % intervals.{left_out}", svg)
 
 
-def skill_counts(config: Mapping[str, Any], all_skills: int | None) -> dict[str, tuple[str, int]]:
-    """Arm -> (its policy, number of Level-1 skills that it may call), from a run's configuration. Arms without a policy
-    or without a pool are left out, as are those with all of the registry where ``all_skills`` is not known."""
+def apart(sized: Iterable[Sized]) -> list[Sized]:
+    """Arms that may call other experts stand on lines of their own, for more experts are not more skills."""
+    every = list(sized)
+    teams: dict[str, list[tuple[str, ...]]] = {}
+    for one in every:
+        if one.experts not in teams.setdefault(one.series, []):
+            teams[one.series].append(one.experts)
+
+    def line(one: Sized) -> str:
+        others = teams[one.series]
+        if len(others) == 1:
+            return one.series
+        same = [team for team in others if len(team) == len(one.experts)]
+        number = "" if len(same) == 1 else f" ({same.index(one.experts) + 1})"
+        return f"{one.series}, {len(one.experts) or '?'} experts{number}"
+
+    return [replace(one, series=line(one)) for one in every]
+
+
+def skill_counts(config: Mapping[str, Any], parts: Parts | None) -> dict[str, tuple[str, int, tuple[str, ...]]]:
+    """Arm -> (its policy, number of Level-1 skills and names of the experts that it may call), from a run's
+    configuration and the names in its registry. Arms without a policy or without a pool are left out, as are those with
+    all skills of a registry that is not known."""
     found = {}
     for name, arm in (config.get("arms") or {}).items():
         if arm.get("kind") != "policy" or arm.get("without"):
             continue
         pool = arm.get("pool") or {}
-        if pool.get("experts"):
-            continue  # fewer experts, too: not the same comparison
-        count = len(pool["skills"]) if pool.get("skills") else all_skills
+        whole = None if parts is None else len(parts.skills)
+        count = len(pool["skills"]) if pool.get("skills") else whole
         if count is not None:
-            found[name] = (str(arm.get("policy")), count)
+            experts = pool.get("experts") or (() if parts is None else parts.experts)
+            found[name] = (str(arm.get("policy")), count, tuple(sorted(normalise(str(one)) for one in experts)))
     return found
 
 

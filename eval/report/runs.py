@@ -14,9 +14,20 @@ from typing import Any
 
 from jinja2 import UndefinedError
 
+from eval.parts import Parts, parts_in, parts_of_pairs
 from eval.report.overview import arms_of, average_of, group_tables, lead_of, lenient_of, subtitle
 from eval.report.page import render_page
-from eval.report.plots import Sized, accuracy_plot, drawn, latency_plot, samples_plot, scaling_plot, skill_counts
+from eval.report.plots import (
+    Sized,
+    accuracy_plot,
+    apart,
+    drawn,
+    latency_plot,
+    samples_plot,
+    scaling_plot,
+    skill_counts,
+)
+from eval.whole_file import write_whole
 from registry.errors import UserFault
 
 MOST_BYTES = 200_000_000
@@ -24,12 +35,12 @@ MOST_BYTES = 200_000_000
 
 @dataclass(frozen=True)
 class Run:
-    """One run folder. ``all_skills``: Level-1 skills of its registry, where its matrix tells."""
+    """One run folder. ``parts``: the names in its registry, where the folder tells them."""
 
     folder: Path
     results: Mapping[str, Any]
     config: Mapping[str, Any]
-    all_skills: int | None
+    parts: Parts | None
 
     @property
     def benchmark(self) -> str:
@@ -45,15 +56,15 @@ def read_run(folder: Path) -> Run:
         raise _no_run(folder / "results.json", f"it lacks {missing[0]!r}")
     asked = _read(folder / "eval.json") if (folder / "eval.json").is_file() else {}
     matrix = _read(folder / "matrix.json") if (folder / "matrix.json").is_file() else {}
-    skills = {str(pair).partition("@@")[2] for pair in matrix.get("cells") or {}}
-    return Run(folder, results, asked.get("config") or {}, len(skills) or None)
+    parts = parts_in(asked) or parts_of_pairs(matrix.get("cells") or {})
+    return Run(folder, results, asked.get("config") or {}, parts)
 
 
 def render_runs(runs: Sequence[Run], title: str) -> str:
     """The page. Runs of the same benchmark are told apart by their folders."""
     labels = _labels(runs)
     arms = list(dict.fromkeys(name for run in runs for name in arms_of(run.results)))
-    sized = [one for run in runs for one in _sized(run)]
+    sized = apart(one for run in runs for one in _sized(run))
     distinct = len({run.benchmark for run in runs}) == len(runs)
     page = {
         "title": title,
@@ -81,8 +92,7 @@ def write_runs(folders: Iterable[Path], path: Path, *, title: str = "Evaluations
             fix="`maestro evaluate report RUN` makes them anew",
         ) from error
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         raise UserFault(f"cannot write: {error.strerror or error}", where=str(path)) from error
     return path
@@ -124,10 +134,10 @@ def _row(arm: str, runs: Sequence[Run], distinct: bool) -> dict[str, Any]:
 
 def _sized(run: Run) -> list[Sized]:
     arms = arms_of(run.results)
-    counts = skill_counts(run.config, run.all_skills)
+    counts = skill_counts(run.config, run.parts)
     return [
-        Sized(f"{run.benchmark}, {policy}", count, arms[name])
-        for name, (policy, count) in counts.items()
+        Sized(f"{run.benchmark}, {policy}", count, arms[name], experts)
+        for name, (policy, count, experts) in counts.items()
         if name in arms
     ]
 

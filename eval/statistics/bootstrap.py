@@ -1,7 +1,8 @@
 """Intervals by resampling whole questions.
 
-The one idea: several samples of one question are not independent, so what is drawn again with replacement is
-the question with all its samples. Questions that look the same (equal sum of scores, equal number of samples)
+The one idea: several samples of one question are not independent, and neither are several rows that ask it (with the
+options in another order), so what is drawn again with replacement is the question with all its rows and samples.
+Questions that look the same (equal sum of scores, equal number of samples)
 are drawn together: how often each kind comes up in a resample is multinomial, so that 100,000 questions cost no
 more than 100.
 """
@@ -10,14 +11,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 RESAMPLES = 10_000
 Interval = tuple[float, float]
 Question = tuple[float, int]
-"""Sum of the scores of one question's valid samples, and how many there are."""
+"""Sum of the scores of one question's valid trajectories, over all its rows and samples, and how many there are."""
 
 _BLOCK = 1 << 22
 
@@ -48,13 +49,18 @@ def resampled_means(questions: Sequence[Question], rng: np.random.Generator, res
     kinds = sorted(Counter(questions).items())
     sums = np.array([total for (total, _), _ in kinds], dtype=float)
     counts = np.array([count for (_, count), _ in kinds], dtype=float)
-    shares = np.array([number for _, number in kinds], dtype=float) / len(questions)
-    means = []
-    step = max(1, _BLOCK // len(kinds))
+    draws = drawn_shares([number for _, number in kinds], rng, resamples)
+    return np.concatenate([(drawn @ sums) / (drawn @ counts) for drawn in draws])
+
+
+def drawn_shares(numbers: Sequence[int], rng: np.random.Generator, resamples: int) -> Iterator[np.ndarray]:
+    """How often each kind of question comes up in each resample, given how many there are of it; some resamples at a
+    time, a line each."""
+    whole = sum(numbers)
+    shares = np.array(numbers, dtype=float) / whole
+    step = max(1, _BLOCK // len(numbers))
     for start in range(0, resamples, step):
-        drawn = rng.multinomial(len(questions), shares, size=min(step, resamples - start))
-        means.append((drawn @ sums) / (drawn @ counts))
-    return np.concatenate(means)
+        yield rng.multinomial(whole, shares, size=min(step, resamples - start))
 
 
 def percentiles(statistics: np.ndarray) -> Interval:

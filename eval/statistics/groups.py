@@ -9,31 +9,20 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import numpy as np
-
 from eval.facts import Facts
-from eval.statistics.bootstrap import (
-    RESAMPLES,
-    Interval,
-    Question,
-    constant,
-    interval,
-    percentiles,
-    resampled_means,
-    wilson_interval,
-)
-from eval.statistics.samples import questions
+from eval.statistics.bootstrap import Interval, interval
+from eval.statistics.samples import drawn_questions, questions
 
 Number = TypeVar("Number")
 
 
 @dataclass(frozen=True)
 class Group:
-    """One group. ``n``: questions with at least one valid trajectory; ``accuracy``: mean score of the ``valid``
+    """One group. ``n``: rows with at least one valid trajectory; ``accuracy``: mean score of the ``valid``
     trajectories; ``ci95``: of that mean, by question."""
 
     accuracy: float | None
@@ -70,7 +59,7 @@ def groups(facts: Iterable[Facts], *, seed: int, name: Callable[[Facts], str] | 
     for group, members in _split(facts, name or _own_group).items():
         seen = questions(members)
         valid = sum(count for _, count in seen)
-        ci95 = interval(seen, seed=seed)
+        ci95 = interval(drawn_questions(members), seed=seed)
         found[group] = Group(accuracy(members), ci95, len(seen), valid, len(members) - valid)
     return found
 
@@ -94,33 +83,6 @@ def weighted_average(values: Mapping[str, float | None], weights: Mapping[str, f
             raise ValueError(f"group {name!r} needs a weight of 0 or more")
     whole = math.fsum(weights[name] for name in known)
     return math.fsum(weights[name] * value for name, value in known.items()) / whole if whole else None
-
-
-def macro_interval(
-    facts: Iterable[Facts], *, seed: int, name: Callable[[Facts], str] | None = None, resamples: int = RESAMPLES
-) -> Interval | None:
-    """95 % interval of the macro average over groups (see ``groups``): in every resample each group draws as many
-    of its own questions as it has.
-
-    Where no group shows any spread, the groups' Wilson intervals are combined: the distance of each bound from the
-    average is the root of the summed squared distances of the groups, divided by their number.
-    """
-    strata = [seen for members in _split(facts, name or _own_group).values() if (seen := questions(members))]
-    if not strata:
-        return None
-    if all(constant(seen) for seen in strata):
-        return _combined_wilson(strata)
-    rng = np.random.default_rng(seed)
-    return percentiles(np.mean([resampled_means(seen, rng, resamples) for seen in strata], axis=0))
-
-
-def _combined_wilson(strata: Sequence[Sequence[Question]]) -> Interval:
-    means = [seen[0][0] / seen[0][1] for seen in strata]
-    bounds = [wilson_interval(mean, len(seen)) for mean, seen in zip(means, strata, strict=True)]
-    centre = math.fsum(means) / len(means)
-    below = math.hypot(*(mean - low for mean, (low, _) in zip(means, bounds, strict=True))) / len(means)
-    above = math.hypot(*(high - mean for mean, (_, high) in zip(means, bounds, strict=True))) / len(means)
-    return max(0.0, centre - below), min(1.0, centre + above)
 
 
 def _own_group(fact: Facts) -> str:

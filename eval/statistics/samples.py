@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from eval.facts import Facts
 from eval.statistics.bootstrap import Question
@@ -17,7 +17,7 @@ RIGHT = 1.0
 
 
 def by_question(facts: Iterable[Facts]) -> dict[str, list[Facts]]:
-    """Valid trajectories of each question, questions and samples in order."""
+    """Valid trajectories of each row, rows and samples in order."""
     found: dict[str, list[Facts]] = defaultdict(list)
     for fact in sorted(facts, key=lambda fact: fact.key):
         if fact.value is not None:
@@ -26,7 +26,7 @@ def by_question(facts: Iterable[Facts]) -> dict[str, list[Facts]]:
 
 
 def questions(facts: Iterable[Facts]) -> list[Question]:
-    """Score sum and number of valid trajectories of each question."""
+    """Score sum and number of valid trajectories of each row."""
     sums: dict[str, float] = defaultdict(float)
     counts: Counter[str] = Counter()
     for fact in facts:
@@ -36,8 +36,31 @@ def questions(facts: Iterable[Facts]) -> list[Question]:
     return [(sums[row], counts[row]) for row in sorted(counts)]
 
 
+def drawn_questions(facts: Iterable[Facts]) -> list[Question]:
+    """The same of what is drawn as one piece when an interval is made: a question with all rows that ask it."""
+    sums: dict[str, float] = defaultdict(float)
+    counts: Counter[str] = Counter()
+    for fact in facts:
+        if fact.value is not None:
+            sums[fact.question] += fact.value
+            counts[fact.question] += 1
+    return [(sums[question], counts[question]) for question in sorted(counts)]
+
+
+def row_means(facts: Iterable[Facts], label: Callable[[Facts], str]) -> dict[str, dict[str, Question]]:
+    """Label -> question -> sum of its rows' mean scores and number of its rows there: a row counts once, however many
+    samples it has."""
+    found: dict[str, dict[str, Question]] = defaultdict(dict)
+    for own in by_question(facts).values():
+        mean = math.fsum(fact.value or 0.0 for fact in own) / len(own)
+        group = found[label(own[0])]
+        total, count = group.get(own[0].question, (0.0, 0))
+        group[own[0].question] = total + mean, count + 1
+    return found
+
+
 def question_means(facts: Iterable[Facts]) -> dict[str, float]:
-    """Mean score of each question over its valid trajectories."""
+    """Mean score of each row over its valid trajectories."""
     return {row: math.fsum(f.value or 0.0 for f in own) / len(own) for row, own in by_question(facts).items()}
 
 

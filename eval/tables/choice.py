@@ -22,6 +22,8 @@ MOST_RUNS = 2000
 REFERENCES = ("oracle", "family_pair")
 """Kinds that look at the answer, or at the row's family: not competitors."""
 _BY_FOLDER = ("maestro_star", "skills_", "without_")
+_UNTRAINED = ("before", "base", "untrained")
+"""Names that configurations give the policy before RL."""
 _WITHOUT = {"skills": "without_skills", "experts": "without_models", "both": "without_both"}
 
 
@@ -158,18 +160,24 @@ def _role(paper: Paper, one: Measured) -> str | None:
         return without or (sized if sized in paper.rows else named)
     if kind == "best_expert":
         return "best_model"
-    if kind == "direct" and named is None and one.settings.get("policy") == "before":
+    untrained = one.settings.get("policy") in _UNTRAINED
+    if kind == "direct" and named is None and untrained:
         return "direct"
     # "direct" of a trained policy is another thing than the paper's row of that name
-    return None if named == "direct" and one.settings.get("policy") != "before" else named
+    return None if named == "direct" and not untrained else named
 
 
 def _role_of_folder(paper: Paper, one: Measured) -> str | None:
     """What the folder's name, or its parent's, says about a trained policy: which registry, pool or reward."""
     if _role(paper, one) != "maestro":
         return None
-    roles = (paper.row_of(name) for name in (one.run.name, one.run.parent.name))
+    roles = (paper.row_of(name) for name in (_member(one), one.run.parent.name))
     return next((role for role in roles if role is not None and role.startswith(_BY_FOLDER)), None)
+
+
+def _member(one: Measured) -> str:
+    """The run's folder; of a study's `<member>-<benchmark>` the member."""
+    return one.run.name.removesuffix(f"-{one.benchmark}")
 
 
 def _arm_of(found: Sequence[Measured], name: str | None) -> Measured:
@@ -220,7 +228,7 @@ def _expanded(given: Path) -> list[Path]:
 
 def _folders(paper: Paper, found: Sequence[Measured], role: str | None) -> str:
     """What tells these runs from others of the same arm: their folders' names, or their parents'."""
-    names = list(dict.fromkeys(one.run.name for one in found))
+    names = list(dict.fromkeys(_member(one) for one in found))
     if role is not None and any(paper.row_of(name) != role for name in names):
         names = list(dict.fromkeys(one.run.parent.name for one in found))
     return names[0] if len(names) == 1 else f"{names[0]}, ... {names[-1]}"

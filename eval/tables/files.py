@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from eval.tables.latex import to_latex
 from eval.tables.markdown import to_markdown
 from eval.tables.table import Table
 from eval.tables.tidy import to_csv
+from eval.whole_file import write_whole
 
 FORMATS = ("md", "latex", "csv")
 
@@ -23,12 +23,4 @@ def write_tables(tables: Sequence[Table], folder: Path, formats: Collection[str]
         texts |= {f"table-{table.number}.tex": to_latex(table, ci=ci) for table in tables}
     if "csv" in formats:
         texts["tables.csv"] = to_csv(tables)
-    folder.mkdir(parents=True, exist_ok=True)
-    return [_write(folder / name, text) for name, text in texts.items()]
-
-
-def _write(path: Path, text: str) -> Path:
-    scratch = path.with_name(path.name + ".part")
-    scratch.write_text(text, encoding="utf-8")
-    os.replace(scratch, path)  # a reader never sees half a file
-    return path
+    return [write_whole(folder / name, text) for name, text in texts.items()]

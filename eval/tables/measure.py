@@ -63,7 +63,10 @@ def interval_of(entry: Mapping[str, Any], measure: Measure) -> Pair | None:
     if measure.name != "accuracy":
         return None
     average, accuracy, bounds = (entry.get(name) for name in ("average", "accuracy", "ci95"))
-    if average is not None and average != accuracy and not math.isclose(_finite(average), _finite(accuracy)):
+    own = entry.get("average_ci95")
+    if average is not None and own is not None:
+        bounds = own
+    elif average is not None and average != accuracy and not math.isclose(_finite(average), _finite(accuracy)):
         return None  # the headline is another mean than the one whose interval is known
     if not isinstance(bounds, list | tuple) or len(bounds) != 2:
         return None

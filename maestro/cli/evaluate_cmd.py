@@ -3,6 +3,7 @@
     maestro evaluate configs/eval/embedded.yaml
     maestro evaluate configs/eval/embedded.yaml training=runs/demo --run runs/demo rows.test=120
     maestro evaluate configs/eval/embedded.yaml --limit 24 --json
+    maestro evaluate configs/eval/benchmark.yaml benchmark=slake --data-root ~/data
     maestro evaluate configs/eval/embedded.yaml --shard 1/4      # on each of four machines, then `evaluate merge`
     maestro evaluate configs/eval/embedded.yaml --engine ray     # or all shards by one command, on a Ray cluster
     maestro evaluate report runs/demo
@@ -24,7 +25,7 @@ from rich.console import Console
 from maestro.cli.evaluate_engine import Engine, check_engine, run_on_ray
 from maestro.cli.evaluate_report import report
 from maestro.cli.evaluate_runs import compare, merge, power, replay
-from maestro.cli.evaluate_study import study
+from maestro.cli.evaluate_study import DataRoot, data_override, study
 from maestro.cli.evaluate_tables import tables
 from maestro.cli.progress import phases, progress_display
 from maestro.cli.results_table import results_table, tell_results
@@ -58,6 +59,7 @@ def evaluate(
         list[Path] | None,
         typer.Option("--registry", metavar="PATH", help="A YAML file or a folder of them; may be repeated."),
     ] = None,
+    data_root: DataRoot = None,
     run: Annotated[Path | None, typer.Option("--run", metavar="DIR", help="Folder of the results.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="First N rows of each split.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Instead of the file's seed.")] = None,
@@ -90,7 +92,7 @@ def evaluate(
     from registry.registry import Registry
 
     check_engine(engine, shard, shards, ray_address)
-    asked = [*(overrides or ()), *([] if seed is None else [f"seed={seed}"])]
+    asked = [*(overrides or ()), *data_override(data_root), *([] if seed is None else [f"seed={seed}"])]
     settings = load_eval_config(config, asked)
     loaded = Registry.load(*registry or ())
     part = None if shard is None else parse_shard(shard)
@@ -112,6 +114,7 @@ def evaluate(
                     retry_errors=retry_errors,
                     shard=part,
                     start_phase=phases(progress),
+                    warn=lambda line: console.print(line, style="yellow", markup=False, highlight=False),
                 )
             )
     if as_json:
@@ -135,9 +138,12 @@ def _tell(done: Evaluation) -> None:
         low, high = gain["ci95"]
         interval = f"95 %: {100 * low:.1f} to {100 * high:.1f}"
         console.print(f"after - before: {100 * gain['difference']:+.1f} points ({interval})")
-    if results["errors"]:
-        share = f"{results['errors']} of {results['trajectories']} trajectories"
-        console.print(f"[yellow]{share} failed for want of infrastructure: neither right nor wrong.")
+    waiting = (results["scorer"].get("judge") or {}).get("ungraded", 0)  # told by tell_results
+    if results["errors"] > waiting:
+        share = f"{results['errors'] - waiting} of {results['trajectories']} trajectories"
+        console.print(
+            f"[yellow]{share} failed for want of infrastructure, or could not be scored: neither right nor wrong."
+        )
         console.print("[yellow]--retry-errors repeats just those.")
     console.print(f"results  {done.outputs.results_path}", highlight=False)
     console.print(f"report   {done.outputs.report_path}", highlight=False)

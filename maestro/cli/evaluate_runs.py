@@ -163,14 +163,14 @@ def _tell_comparison(found: Across) -> None:
     table.add_column("benchmark", no_wrap=True)
     for name in (found.arm, found.against, "diff.", "95 %", "p", "p Holm", "n", "needs"):
         table.add_column(escape(name), justify="right", no_wrap=True)
-    for name, one in found.benchmarks.items():
-        table.add_row(
-            escape(name), _share(one.accuracy), _share(one.baseline), f"{100 * one.difference:+.1f}",
-            f"{100 * one.ci95[0]:+.1f} to {100 * one.ci95[1]:+.1f}", f"{one.p:.4f}", f"{found.p_holm[name]:.4f}",
-            str(one.n), "" if one.questions_needed is None else str(one.questions_needed),
-        )  # fmt: skip
-    table.add_row("macro average", _share(found.macro), _share(found.macro_against),
-                  f"{100 * (found.macro - found.macro_against):+.1f}", "", "", "", "", "", style="bold")  # fmt: skip
+    lenient = found.lenient
+    for name in found.benchmarks:
+        table.add_row(escape(name), *_comparison_cells(found, name))
+        if lenient is not None and lenient.benchmarks[name] != found.benchmarks[name]:
+            table.add_row("  lenient", *_comparison_cells(lenient, name))
+    table.add_row("macro average", *_macro_cells(found), style="bold")
+    if lenient is not None:
+        table.add_row("  lenient", *_macro_cells(lenient), style="bold")
     console.print(table)
     test = found.signed_rank
     if len(found.benchmarks) == 1:
@@ -184,6 +184,20 @@ def _tell_comparison(found: Across) -> None:
         f" {_p(test.smallest_p_greater)}",
         highlight=False,
     )
+
+
+def _comparison_cells(found: Across, name: str) -> tuple[str, ...]:
+    one = found.benchmarks[name]
+    low, high = one.ci95
+    return (
+        _share(one.accuracy), _share(one.baseline), f"{100 * one.difference:+.1f}",
+        f"{100 * low:+.1f} to {100 * high:+.1f}", f"{one.p:.4f}", f"{found.p_holm[name]:.4f}",
+        str(one.n), "" if one.questions_needed is None else str(one.questions_needed),
+    )  # fmt: skip
+
+
+def _macro_cells(found: Across) -> tuple[str, ...]:
+    return _share(found.macro), _share(found.macro_against), f"{100 * (found.macro - found.macro_against):+.1f}"
 
 
 def _share(value: float | None) -> str:

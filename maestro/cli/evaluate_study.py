@@ -22,6 +22,17 @@ if TYPE_CHECKING:
     from eval.study_run import Planned, Ran
 
 
+DataRoot = Annotated[
+    Path | None,
+    typer.Option("--data-root", metavar="PATH", help="A local copy, as data.root=PATH: folder, the one above, file."),
+]
+
+
+def data_override(data_root: Path | None) -> list[str]:
+    """The option as the setting that it is short for."""
+    return [] if data_root is None else [f"data.root={json.dumps(str(data_root))}"]
+
+
 def study(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="For example configs/eval/study_embedded.yaml.")],
     overrides: Annotated[
@@ -29,6 +40,7 @@ def study(
         typer.Argument(metavar="[KEY=VALUE]...", help="Laid over every member; folder=DIR moves the study."),
     ] = None,
     only: Annotated[list[str] | None, typer.Option("--only", metavar="MEMBER", help="May be repeated.")] = None,
+    data_root: DataRoot = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all of it and say what would run.")] = False,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="First N rows of each split.")] = None,
     retry_errors: Annotated[
@@ -41,7 +53,7 @@ def study(
     from eval.study_run import plan, run_study
     from registry.errors import UserFault
 
-    asked = load_study(config, overrides or (), only or ())
+    asked = load_study(config, [*(overrides or ()), *data_override(data_root)], only or ())
     if dry_run:
         planned = list(plan(asked, limit))
         if as_json:
@@ -56,6 +68,7 @@ def study(
             limit=limit,
             retry_errors=retry_errors,
             start_phase=phases(progress),
+            warn=lambda line: console.print(line, style="yellow", markup=False, highlight=False),
             on_member=lambda member: console.rule(f"{member.name}: {member.about}" if member.about else member.name),
         )
     if as_json:

@@ -125,7 +125,8 @@ def status(
         table = Table("model", "for", "address", "health", "running", "waiting", "seconds", "breaker", box=None)
         for server in found:
             table.add_row(
-                *map(Text, (server.model, ", ".join((*server.experts, *server.tools)), server.url)),
+                Text(f"{server.model}\nvllm {server.version}" if server.version else server.model),
+                *map(Text, (", ".join((*server.experts, *server.tools)), server.url)),
                 Text("well", style="green") if server.healthy else Text("not well", style="red"),
                 *("-" if count is None else str(count) for count in (server.running, server.waiting)),
                 "-" if server.latency_s is None else f"{server.latency_s:.2f}",

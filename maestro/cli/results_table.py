@@ -64,7 +64,7 @@ def group_tables(results: Mapping[str, Any]) -> Iterator[Table]:
 
 
 def remarks(results: Mapping[str, Any]) -> Iterator[str]:
-    """Rows that were left out, and what the two rules disagree on."""
+    """Rows that were left out, what the two rules disagree on, and what waits for the judge model."""
     skipped = results.get("skipped") or {}
     if skipped:
         reasons = ", ".join(f"{reason} {count}" for reason, count in skipped.items())
@@ -74,6 +74,12 @@ def remarks(results: Mapping[str, Any]) -> Iterator[str]:
         rules = results["scorer"]
         counts = ", ".join(f"{name} {count}" for name, count in differ.items())
         yield f"{rules['lenient']} (len.) takes answers that {rules['official']} (acc.) does not: {counts}."
+    judge = results["scorer"].get("judge")
+    if judge and judge["ungraded"]:
+        yield (
+            f"{judge['ungraded']} answers wait for the judge {judge['model']}, neither right nor wrong "
+            f"({judge['why']}). --retry-errors asks it again, no episode is repeated."
+        )
 
 
 def _group_table(grouping: str, arms: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:

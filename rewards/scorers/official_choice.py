@@ -59,6 +59,11 @@ _REFUSALS = (
 _SPACED = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
 
 
+def refuses(answer: str) -> bool:
+    """Whether the harnesses take an answer as a refusal, which is wrong without anybody being asked."""
+    return any(refusal in answer for refusal in _REFUSALS)
+
+
 def hrbench(gold: str, answer: str, choices: Options) -> Score:
     """HR-Bench, after VLMEvalKit and lmms-eval: one option letter as a word of its own, else one option's text
     inside the answer. Their third step, a judge model, is left out."""
@@ -67,7 +72,7 @@ def hrbench(gold: str, answer: str, choices: Options) -> Score:
 
 
 def _hrbench_letter(answer: str, letters: str, choices: Sequence[str]) -> str | None:
-    if any(refusal in answer for refusal in _REFUSALS):
+    if refuses(answer):
         return None
     words = set(answer.translate(_SPACED).split())
     named = [letter for letter in letters if letter in words]

@@ -12,6 +12,7 @@ import pytest
 from eval.facts import Facts, facts_of
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(1, str(Path(__file__).parent.parent / "experts"))  # server_doubles
 
 MakeTrajectory = Callable[..., dict[str, Any]]
 MakeFacts = Callable[..., Facts]
@@ -125,11 +126,13 @@ def make_facts(
     *,
     arm: str = "after",
     split: str = "test",
+    cluster: str | None = None,
+    groups: dict[str, str] | None = None,
     **details: Any,
 ) -> Facts:
     """Facts of ``make_trajectory``; a value of ``None`` makes it invalid."""
     trajectory = make_trajectory(row_id, valid=value is not None, **details)
-    return facts_of(arm, split, value, trajectory)
+    return facts_of(arm, split, value, trajectory, cluster=cluster, groups=groups)
 
 
 @pytest.fixture(name="make_trajectory", scope="session")

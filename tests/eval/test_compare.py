@@ -58,6 +58,35 @@ def test_each_benchmark_is_compared_and_all_of_them_together(make_run: MakeRun) 
     assert (found.signed_rank.n, found.signed_rank.zeros, found.signed_rank.p_greater) == (2, 1, 0.25)
 
 
+def test_the_lenient_rules_comparison_stands_beside_where_it_differs(
+    make_run: MakeRun, make_trajectory, capfd: pytest.CaptureFixture[str]
+) -> None:
+    runs = [make_run("x", after=[1, 1, 0], before=[0, 1, 0]), make_run("y", after=[1, 0], before=[0, 0])]
+    assert compare_runs(runs, "after", "before").lenient is None
+    with Journal(runs[0] / "journal.jsonl") as journal:  # the lenient rule takes what the arm before RL said of x-0
+        journal.append(
+            arm="before",
+            split="test",
+            score={"value": 0.0, "answer": "x", "explanation": ""},
+            lenient={"value": 1.0, "answer": "x", "explanation": ""},
+            trajectory=make_trajectory("x-0"),
+        )
+    found = compare_runs(runs, "after", "before")
+    assert found.lenient is not None
+    assert (found.benchmarks["x"].difference, found.lenient.benchmarks["x"].difference) == (pytest.approx(1 / 3), 0.0)
+    assert found.lenient.benchmarks["y"] == found.benchmarks["y"]
+    assert (found.macro_against, found.lenient.macro_against) == (pytest.approx(1 / 6), pytest.approx(1 / 3))
+    assert found.to_json()["lenient"]["benchmarks"]["x"]["baseline"] == pytest.approx(2 / 3)
+    assert run(["evaluate", "compare", *map(str, runs)]) == 0
+    printed = [line.split() for line in capfd.readouterr().out.splitlines()]
+    assert [line[:4] for line in printed if line and line[0] in ("x", "y", "lenient")] == [
+        ["x", "0.667", "0.333", "+33.3"],
+        ["lenient", "0.667", "0.667", "+0.0"],
+        ["y", "0.500", "0.000", "+50.0"],
+        ["lenient", "0.583", "0.333", "+25.0"],
+    ]
+
+
 def test_the_baseline_may_come_from_other_runs(make_run: MakeRun) -> None:
     ours = make_run("x", after=[1, 1])
     ablation = make_run("x", name="without skills", after=[0, 1])

@@ -10,8 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from eval.parts import Parts, parts_of
 from eval.report.charts import Line, Mark, dots, lines, scatter
-from eval.report.plots import Sized, samples_plot, scaling_plot, skill_counts
+from eval.report.plots import Sized, apart, samples_plot, scaling_plot, skill_counts
 from eval.report.runs import read_run, render_runs, write_runs
 from registry.errors import UserFault
 
@@ -81,10 +82,40 @@ def test_one_size_of_the_pool_is_no_scaling() -> None:
 
 def test_an_arm_without_pool_counts_the_whole_registry_where_that_is_known() -> None:
     config = {"arms": {"after": {"kind": "policy", "policy": "p"}, "bare": {"kind": "policy", "without": "skills"}}}
-    assert skill_counts(config, 5) == {"after": ("p", 5)}
+    assert skill_counts(config, Parts(("Ann",), tuple("abcde"))) == {"after": ("p", 5, ("ann",))}
     assert skill_counts(config, None) == {}
-    fewer = {"arms": {"x": {"kind": "policy", "policy": "p", "pool": {"experts": ["a"], "skills": ["s"]}}}}
-    assert skill_counts(fewer, 5) == {}
+
+
+def test_an_extended_registry_with_the_same_experts_goes_on_with_the_line_of_the_default_one(tmp_path: Path) -> None:
+    one, two = {"kind": "policy", "policy": "p"}, ["Ann", "Bob"]
+    main = run_folder(tmp_path, "main", 0.5, benchmark="x", title="X", baselines={"skills_2": entry(0.4)})
+    more = {"skills_8": entry(0.6)}
+    extended = run_folder(tmp_path, "extended", 0.7, benchmark="x", title="X", baselines=more)
+    pool = {"config": {"arms": {"after": one, "skills_2": {**one, "pool": {"skills": ["a", "b"]}}}}}
+    (main / "eval.json").write_text(json.dumps({**pool, "parts": {"experts": two, "skills": list("abcde")}}))
+    wide = {"config": {"arms": {"after": one, "skills_8": {**one, "pool": {"experts": ["ann", "bob"]}}}}}
+    (extended / "eval.json").write_text(
+        json.dumps({**wide, "parts": {"experts": [*two, "Cy"], "skills": list("abcdefgh")}})
+    )
+    text = render_runs([read_run(folder) for folder in (main, extended)], "x")
+    for n, accuracy in ((2, "0.400"), (5, "0.500"), (8, "0.600")):
+        assert f"X, p, 2 experts, N = {n}: {accuracy}" in text
+    assert '<td>X, p, 3 experts</td><td class="right">8</td><td class="right">0.700</td>' in text
+
+
+def test_the_embedded_study_has_two_four_five_and_eight_skills_on_one_line() -> None:
+    from eval.pools import Pools
+    from eval.study import load_study
+    from registry.registry import Registry
+
+    study = load_study(Path(__file__).parents[2] / "configs/eval/study_embedded.yaml", only=["main", "extended"])
+    sized = []
+    for member in study.members:
+        parts = parts_of(Pools(member.config, Registry.load(*member.registry)).registry)
+        counts = skill_counts(member.config.model_dump(mode="json"), parts)
+        sized += [Sized(policy, n, entry(n / 10), experts) for policy, n, experts in counts.values()]
+    lines_of_five = {one.skills for one in apart(sized) if one.series == "after, 5 experts"}
+    assert lines_of_five == {2, 4, 5, 8}
 
 
 def test_labels_of_plots_are_plain_text_and_overlapping_ones_are_moved_or_left_to_the_title() -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from eval.statistics.bootstrap import interval
-from eval.statistics.groups import groups, macro_average, macro_interval, weighted_average
+from eval.statistics.groups import groups, macro_average, weighted_average
+from eval.statistics.macro import macro_interval
 from eval.statistics.paired import compare, compare_means, holm, mcnemar
 from eval.statistics.power import detectable_difference, independent_discordance, sample_size
 from eval.statistics.routing import routing

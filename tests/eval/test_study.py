@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from made_benchmark import YAML as BIRDS
 from typer.testing import CliRunner
 
 from eval.study import load_study
@@ -168,14 +169,17 @@ def test_a_plan_counts_episodes_and_runs_nothing(study: Path) -> None:
 
 
 def test_one_member_may_stand_for_several_benchmarks(study: Path) -> None:
-    text = study.read_text().replace("    about: one expert\n", "    benchmarks: [slake, vstar]\n", 1)
+    text = study.read_text().replace("    about: one expert\n", "    benchmarks: [slake, own/birds.yaml]\n", 1)
     study.write_text(text)
+    own = study.parent / "own" / "birds.yaml"  # looked for beside the study
+    own.parent.mkdir()
+    own.write_text(BIRDS)
     found = load_study(study, only=["alone"])
     assert [(one.name, one.config.benchmark) for one in found.members] == [
         ("alone-slake", "slake"),
-        ("alone-vstar", "vstar"),
+        ("alone-birds", str(own)),
     ]
-    assert [one.name for one in load_study(study, only=["alone-vstar"]).members] == ["alone-vstar"]
+    assert [one.name for one in load_study(study, only=["alone-birds"]).members] == ["alone-birds"]
 
 
 @pytest.mark.parametrize(

@@ -300,6 +300,13 @@ def test_the_benchmarks_own_headline_number_is_taken_and_then_no_foreign_interva
     assert (cell.value, cell.ci95) == (65.0, None)
 
 
+def test_the_headline_number_comes_with_its_own_interval(tmp_path: Path) -> None:
+    own = {"average_ci95": [0.55, 0.75]}
+    found = table(1, make_run(tmp_path / "run", "hrbench4k", {"after": {**entry(0.6, average=0.65), **own}}))
+    cell = line(found, "after").cells["hrbench4k"]
+    assert (cell.value, cell.ci95) == (65.0, pytest.approx((55.0, 75.0)))
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
