@@ -9,6 +9,8 @@ READY := $(VENV)/.ready-cpu
 READY_GPU := $(VENV)/.ready-gpu
 UV := $(BIN)/python -m uv
 SEED ?= 0
+# Whole files side by side, in their order: the end-to-end runs come first and the rest goes on beside them.
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo test test-fast lint install install-gpu clean
 
@@ -20,10 +22,10 @@ demo: $(READY) ## train, evaluate and answer on this machine (embedded tier, abo
 
 test: $(READY) ## all tests, the end-to-end run included
 	@echo "== tests"
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-fast: $(READY) ## all tests but the end-to-end run
-	@$(BIN)/python -m pytest -m "not e2e"
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not e2e"
 
 lint: $(READY) ## ruff, pyright, import arrows
 	@echo "== ruff"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -150,7 +152,7 @@ FRAGMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=int(os.environ.get("MAESTRO_FUZZ", "2000")), deadline=None)
 @given(st.one_of(st.lists(FRAGMENTS, max_size=14).map("".join), st.text(max_size=60)), st.sampled_from([None, "stop"]))
 def test_every_string_gives_an_action(registry: Registry, text: str, stopped: str | None) -> None:
     for action in (parse_turn(text, registry, stopped=stopped), parse_turn(text, stopped=stopped)):
