@@ -36,6 +36,16 @@ def server() -> Iterator[Server]:
         yield one
 
 
+def verdicts(**by_word: str) -> Any:
+    """A step of a server that judges an answer by its word, in whatever order it is asked."""
+
+    def step(handler: Any) -> None:
+        text = json.dumps(handler.asked["messages"])
+        says(next(said for word, said in by_word.items() if word in text))(handler)
+
+    return step
+
+
 def grade(url: str, *answers: str | None, task: Task = KITE, cache: Path | None = None) -> list[Graded]:
     async def main() -> list[Graded]:
         model = ModelJudge(JudgeSettings(server=url, model="m", timeout_s=5), cache=cache, retry=QUICK)
@@ -188,18 +198,17 @@ def test_a_judge_that_is_down_loses_nothing_and_is_told_once(kites: Kites) -> No
 def test_errors_are_judged_again_from_the_journal_without_an_episode(kites: Kites, server: Server) -> None:
     kites.start(dead_url())
     before = kites.asked
-    server.script = [says("1"), says("perhaps")]
+    server.script = [verdicts(grassy="1", skyish="perhaps")]
     assert kites.start(server.url).results["scorer"]["judge"]["ungraded"] == 2  # nothing is asked without the option
     assert server.requests == []
     results = kites.start(server.url, retry=True).results
     assert numbers(results) == (pytest.approx(2 / 3), 3, 1, "incomplete")
     assert results["baselines"]["parrot"]["failures"] == {"judge: unavailable": 1}
-    server.script = [says("0")]
+    server.script = [verdicts(skyish="0")]
     assert numbers(kites.start(server.url, retry=True).results) == (0.5, 4, 0, "complete")
     assert kites.asked == before == 4
     straight = kites.folder / "straight"
-    server.requests.clear()
-    server.script = [says("1"), says("0")]
+    server.script = [verdicts(grassy="1", skyish="0")]
     kites.start(server.url, run=straight)
     assert (kites.run / "scores.jsonl").read_bytes() == (straight / "scores.jsonl").read_bytes()
 

@@ -37,7 +37,8 @@ class Server:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.requests.append({"path": self.path, "headers": self.headers, **json.loads(body)})
+                self.asked = json.loads(body)
+                outer.requests.append({"path": self.path, "headers": self.headers, **self.asked})
                 step = outer.script[min(len(outer.requests), len(outer.script)) - 1]
                 try:
                     step(self)
