@@ -63,11 +63,12 @@ class _Run:
         self._place = f"skill {skill!r}, subskill {subskill.name!r}"
         self._calls = calls
         self._pictures: dict[str, tuple[Picture, ...]] = {GIVEN_PICTURE: pictures}
+        self._pictures |= {f"{GIVEN_PICTURE}_{number}": (view,) for number, view in enumerate(pictures, 1)}
         self.last_text = ""
         procedure = subskill.procedure
         every = procedure.steps + (procedure.repair.steps if procedure.repair else ())
         self._values: dict[str, Any] = {step.save: Saved() for step in every if step.save}
-        self._values |= {"question": question, "skill": skill, "subskill": subskill.name}
+        self._values |= {"question": question, "skill": skill, "subskill": subskill.name, "views": len(pictures)}
 
     async def steps(self, steps: Sequence[Step], label: str) -> None:
         for number, step in enumerate(steps, 1):

@@ -16,8 +16,9 @@ from registry.templates import Reading, read_condition, read_template
 from registry.tool_checks import check_tool
 
 Path = tuple[str | int, ...]
-GIVEN_VARIABLES = ("question", "skill", "subskill")
-GIVEN_PICTURES = ("image",)
+GIVEN_VARIABLES = ("question", "skill", "subskill", "views")
+MOST_VIEWS = 4
+GIVEN_PICTURES = ("image", *(f"image_{number}" for number in range(1, MOST_VIEWS + 1)))
 SAVED_ATTRIBUTES = ("text", "data", "json")
 _RESERVED = frozenset(
     {"and", "else", "false", "if", "in", "is", "loop", "none", "not", "or", "self", "super", "true"}

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from maestro.cli.files import tell_files
+
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
@@ -35,9 +37,7 @@ def demo(
     picture, question, gold = _new_question(run, seed)
     answer(image=[picture], question=question, policy=run / "policy")
     console.print(f"(the right answer is {gold})\n")
-    console.print(
-        f"report      {run / 'report.html'}\nresults     {run / 'results.json'}\ncheckpoint  {run / 'policy'}"
-    )
+    tell_files(console, report=run / "report.html", results=run / "results.json", checkpoint=run / "policy")
 
 
 def _new_question(run: Path, seed: int) -> tuple[Path, str, str]:

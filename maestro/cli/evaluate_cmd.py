@@ -27,6 +27,7 @@ from maestro.cli.evaluate_report import report
 from maestro.cli.evaluate_runs import compare, merge, power, replay
 from maestro.cli.evaluate_study import DataRoot, data_override, study
 from maestro.cli.evaluate_tables import tables
+from maestro.cli.files import tell_files
 from maestro.cli.progress import phases, progress_display
 from maestro.cli.results_table import results_table, tell_results
 
@@ -145,5 +146,4 @@ def _tell(done: Evaluation) -> None:
             f"[yellow]{share} failed for want of infrastructure, or could not be scored: neither right nor wrong."
         )
         console.print("[yellow]--retry-errors repeats just those.")
-    console.print(f"results  {done.outputs.results_path}", highlight=False)
-    console.print(f"report   {done.outputs.report_path}", highlight=False)
+    tell_files(console, results=done.outputs.results_path, report=done.outputs.report_path)

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from maestro.cli.files import tell_files
 from maestro.cli.progress import phases, progress_display
 from registry.errors import UserFault
 
@@ -39,7 +40,7 @@ def report(
         return
     console = Console()
     tell_results(console, made.results)
-    console.print(f"report   {made.report_path}", highlight=False)
+    tell_files(console, report=made.report_path)
 
 
 def _together(runs: list[Path], out: Path | None, title: str, as_json: bool) -> None:

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from maestro.cli.files import tell_files
 from maestro.cli.progress import phases, progress_display
 from registry.errors import UserFault
 
@@ -71,8 +72,7 @@ def merge(
         missing = made.results["expected"] - made.results["trajectories"]
         console.print(f"[yellow]{missing} trajectories have not run, {made.results['errors']} failed;")
         console.print("[yellow]`maestro evaluate` with the same settings and this folder as --run does the rest.")
-    console.print(f"results  {made.results_path}", highlight=False, markup=False)
-    console.print(f"report   {made.report_path}", highlight=False, markup=False)
+    tell_files(console, results=made.results_path, report=made.report_path)
 
 
 def compare(

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from maestro.cli.files import tell_files
 from maestro.cli.progress import phases, progress_display
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _tell(title: str, ran: Ran) -> None:
     if ran.errors:
         console.print(f"[yellow]{ran.errors} trajectories failed for want of infrastructure: neither right nor wrong.")
         console.print("[yellow]--retry-errors repeats just those.")
-    console.print(f"table    {ran.summary}", highlight=False)
+    tell_files(console, table=ran.summary)
 
 
 def _count(number: int | None) -> str:

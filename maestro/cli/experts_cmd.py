@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from maestro.cli.experts_serving import serve, status
+from maestro.cli.files import tell_files
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -88,7 +89,7 @@ def matrix(
     )
     if measured.errors:
         console.print(f"[yellow]{measured.errors} calls failed and are left out")
-    console.print(f"heat map  {figure}\nnumbers   {path}", highlight=False)
+    tell_files(console, heat_map=figure, numbers=path)
 
 
 async def _measure(

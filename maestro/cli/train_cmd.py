@@ -19,6 +19,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from maestro.cli.files import tell_files
 from maestro.cli.train_analyse import analyse
 from maestro.cli.train_export import export
 from maestro.cli.train_plan import plan
@@ -101,10 +102,9 @@ def train(
     if as_json:
         print(json.dumps(result))
     else:
-        console.print(
-            f"policy   {result['policy']}\ncurves   {summary.root}/curves.png\nmetrics  {summary.root}/metrics.jsonl\n"
-            f"report   maestro train report {summary.root}"
-        )
+        root = summary.root
+        tell_files(console, policy=result["policy"], curves=f"{root}/curves.png", metrics=f"{root}/metrics.jsonl")
+        tell_files(console, report=f"maestro train report {root}")
 
 
 def write_benchmark_rows(settings: TrainConfig) -> Any:

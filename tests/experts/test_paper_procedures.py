@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from expert_doubles import PICTURE, Scripted
+from PIL import Image
 
+from experts.images import Picture, load_picture
 from experts.outcome import Delegation, Outcome
 from experts.pool import ExpertPool
 from experts.request import Request
@@ -115,6 +117,7 @@ class World:
         reply: Callable[[int], str] | None = None,
         question: str = "",
         deadline_s: float | None = None,
+        pictures: Sequence[Picture] = (PICTURE,),
     ) -> Delegation:
         """Carry out the subskill; `reply` gives the expert's words for its n-th question, from 1."""
 
@@ -127,7 +130,7 @@ class World:
 
         async def main() -> Delegation:
             async with ExpertPool(self.registry, backends={EXPERT: Scripted(act)}) as pool:
-                return await pool.delegate(EXPERT, skill, question or usual, [PICTURE], deadline_s=deadline_s)
+                return await pool.delegate(EXPERT, skill, question or usual, pictures, deadline_s=deadline_s)
 
         done = asyncio.run(main())
         assert done.subskill == subskill
@@ -227,6 +230,15 @@ def test_a_counter_shows_original_boxes_and_enlarged_part_in_this_order(world: W
     assert world.shown == [[60, 50, 40], [60, 40]]
     query = {"query": "How many cups are on the tray?"}
     assert (world.given("detect"), world.given("zoom")) == ([(60, query)], [(60, query)])
+
+
+def test_of_two_views_each_gets_boxes_and_all_four_pictures_are_shown(world: World):
+    other = load_picture(Image.new("RGB", (70, 60), "blue"))
+    done = world.run("Multi-view Correspondence Skill", pictures=(PICTURE, other))
+    assert [(name, width) for name, width, _ in world.tools.log[:3]] == [("detect", 60), ("detect", 70), ("ask", 0)]
+    assert [picture.width for picture in world.asked[0].pictures] == [60, 70, 50, 50]
+    assert "The pictures are the 2 views" in world.asked[0].prompt
+    assert done.outcome == Outcome.OK
 
 
 def test_the_field_that_the_expert_names_is_what_is_looked_for(world: World):

@@ -70,7 +70,7 @@ def test_every_fault_of_every_file_is_reported_at_once(write, faults_of):
         "2.yaml:14: skill 'Charts', subskills.Bar.procedure.steps[2]: a step has exactly one of 'tool' and 'ask'",
         "2.yaml:14: skill 'Charts', subskills.Bar.procedure.steps[2].tool: no tool 'b'",
         "2.yaml:15: skill 'Charts', subskills.Bar.procedure.steps[3].ask: nothing is saved as 'txt' before "
-        "this; known here: question, skill, subskill, text (did you mean 'text'?)",
+        "this; known here: question, skill, subskill, text, views (did you mean 'text'?)",
         "2.yaml:17: tool 'ocr': needs the key 'description'",
         "2.yaml:17: tool 'ocr', descripton: unknown key 'descripton'; known: aliases, description, backend, "
         "limits, parameters_b, serving, revision, deterministic, prompt, reads, box_format, resize, max_boxes, "
