@@ -27,24 +27,26 @@ from typing import Any
 
 from made_answers import Made, made
 
-from rewards import score
+from rewards import Score, score
+from rewards.scorers.expression import evaluate
+from rewards.scorers.mathvision import dig_out
 
 WORKER = Path(__file__).with_name("harness_worker.py")
 MOST_SECONDS = 1800
 SKIPPED = 3
-Meant = Callable[[Made, bool], bool]
+Meant = Callable[[Made, bool, Score], bool]
 _WIDE = re.compile("[\uff01-\uff5e]")
 
 
-def _bare(one: Made, theirs: bool) -> bool:
+def _bare(one: Made, theirs: bool, ours: Score) -> bool:
     return re.search(r"answer is \*?\*?\(?[0-9]", one.answer) is None and not theirs
 
 
-def _dug_out(one: Made, theirs: bool) -> bool:
+def _dug_out(one: Made, theirs: bool, ours: Score) -> bool:
     return theirs and len(one.answer) > 1
 
 
-def _small(one: Made, theirs: bool) -> bool:
+def _small(one: Made, theirs: bool, ours: Score) -> bool:
     return not theirs and one.answer.strip() in "abcd"
 
 
@@ -52,28 +54,31 @@ MEANT: dict[tuple[str, str], list[tuple[str, Meant]]] = {
     ("microvqa", "lmms-eval"): [("an answer tag says 'the answer is' itself, and options have letters here", _bare)],
     ("mathvision", "lmms-eval"): [
         ("our bounded grammar reads a value whole or not at all; the LaTeX parser reads the part that it knows",
-         lambda one, theirs: theirs),
+         lambda one, theirs, ours: theirs and evaluate(dig_out(one.answer)) is None),
+        ("a fraction's second part without braces is a value to us, a product to the LaTeX parser",
+         lambda one, theirs, ours: not theirs and re.search(r"frac\{[^}]*\}\d", one.answer) is not None),
     ],
     ("erqa", "lmms-eval"): [
         ("ours is VLMEvalKit's equality; lmms-eval digs a letter out of prose", _dug_out),
         ("VLMEvalKit takes a small letter, lmms-eval does not", _small),
     ],
     ("hrbench", "ms-vlmeval"): [
-        ("VLMEvalKit wants the letter among the last four words", lambda one, theirs: len(one.answer.split()) > 4),
+        ("VLMEvalKit wants the letter among the last four words",
+         lambda one, theirs, ours: len(one.answer.split()) > 4),
         ("VLMEvalKit looks for no option's text in long answers",
-         lambda one, theirs: len(one.answer) > 2 * sum(map(len, one.choices or ()))),
+         lambda one, theirs, ours: len(one.answer) > 2 * sum(map(len, one.choices or ()))),
     ],
     ("ocrbench", "lmms-eval"): [
         ("lmms-eval folds full-width characters; the authors' rule does not",
-         lambda one, theirs: _WIDE.search(one.gold + one.answer) is not None or "\u3000" in one.answer),
+         lambda one, theirs, ours: _WIDE.search(one.gold + one.answer) is not None or "\u3000" in one.answer),
     ],
 }  # fmt: skip
 
 
 @dataclass
 class Compared:
-    """One rule against one harness. meant: reason -> how often, with an example. unexplained: up to 20 examples.
-    failed: the harness itself raised an error; no verdict to compare."""
+    """One rule against one harness. differences: each pair on which they disagree, with its reason, None where there is
+    none. failed: the harness itself raised an error; no verdict to compare."""
 
     rule: str
     harness: str
@@ -81,9 +86,7 @@ class Compared:
     agree: int = 0
     right: int = 0
     failed: int = 0
-    meant: dict[str, dict[str, Any]] = field(default_factory=dict)
-    unexplained: list[dict[str, Any]] = field(default_factory=list)
-    differ: int = 0
+    differences: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Harness:
@@ -140,13 +143,9 @@ def compare(harness: Harness, rule: str, name: str, pairs: int, seed: int) -> Co
         if (ours.value == 1.0) == theirs:
             found.agree += 1
             continue
-        found.differ += 1
-        example = {**asdict(one), "harness": theirs, "ours": ours.value == 1.0, "why": ours.explanation}
-        reason = next((why for why, fits in MEANT.get((rule, name), []) if fits(one, theirs)), None)
-        if reason is not None:
-            found.meant.setdefault(reason, {"times": 0, "example": example})["times"] += 1
-        elif len(found.unexplained) < 20:
-            found.unexplained.append(example)
+        reason = next((why for why, fits in MEANT.get((rule, name), []) if fits(one, theirs, ours)), None)
+        told = {"harness": theirs, "ours": ours.value == 1.0, "why": ours.explanation, "reason": reason}
+        found.differences.append({"rule": rule, "against": name, **asdict(one), **told})
     return found
 
 
@@ -155,10 +154,12 @@ def show(results: list[Compared], harness: Harness) -> None:
     for one in results:
         print(f"{one.rule:13} {one.harness:11} {one.agree:6} of {one.pairs - one.failed:6} agree, {one.right} right"
               + (f", {one.failed} times the harness failed" if one.failed else ""))  # fmt: skip
-        for reason, what in one.meant.items():
-            print(f"    {what['times']} x meant: {reason}; such as {what['example']['answer']!r:.60}")
-        for example in one.unexplained:
-            print("    unexplained: " + json.dumps(example, ensure_ascii=False)[:400])
+        for reason, times in Counter(each["reason"] for each in one.differences).items():
+            example = next(each for each in one.differences if each["reason"] == reason)
+            if reason is not None:
+                print(f"    {times} x meant: {reason}; such as {example['answer']!r:.60}")
+        for each in [each for each in one.differences if each["reason"] is None][:20]:
+            print("    unexplained: " + json.dumps(each, ensure_ascii=False)[:400])
     for name, why in harness.missing.items():
         print(f"not compared: {name}: {why}")
 
@@ -170,7 +171,7 @@ def main() -> int:
     parser.add_argument("--rules", nargs="*", help="these rules alone")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=MOST_SECONDS, help="the harness is ended after this long")
-    parser.add_argument("--json", type=Path, help="write the whole result here")
+    parser.add_argument("--json", type=Path, help="write the whole result here, every difference in it")
     args = parser.parse_args()
     if not args.python.is_file():
         print(
@@ -188,9 +189,9 @@ def main() -> int:
     if args.json is not None:
         record = {"versions": harness.versions, "missing": harness.missing, "results": [asdict(one) for one in results]}
         args.json.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    counts = Counter({"pairs": sum(one.pairs for one in results), "differ": sum(one.differ for one in results)})
-    unexplained = sum(one.differ - sum(what["times"] for what in one.meant.values()) for one in results)
-    print(f"{counts['pairs']} pairs, {counts['differ']} differences, {unexplained} of them unexplained")
+    pairs, differences = sum(one.pairs for one in results), [each for one in results for each in one.differences]
+    unexplained = sum(each["reason"] is None for each in differences)
+    print(f"{pairs} pairs, {len(differences)} differences, {unexplained} of them unexplained")
     return 1 if unexplained else 0
 
 

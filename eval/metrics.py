@@ -19,8 +19,8 @@ from eval.facts import Facts
 from eval.statistics.bootstrap import Interval, interval
 from eval.statistics.groups import accuracy, by_group, macro_average
 from eval.statistics.macro import macro_interval
-from eval.statistics.samples import drawn_questions, mean_pass_at_k, questions
-from eval.statistics.self_consistency import mean_sc_at_k
+from eval.statistics.samples import drawn_questions, mean_of, pass_questions, questions
+from eval.statistics.self_consistency import sc_questions
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,9 @@ class Summary:
     """Over the questions with at least k valid samples, unbiased; ``None`` where there is none."""
     sc_at_k: dict[int, float | None]
     """Self-consistency over the same questions, exact; see ``eval.statistics.self_consistency``."""
+    pass_at_k_ci95: dict[int, Interval | None]
+    sc_at_k_ci95: dict[int, Interval | None]
+    """Of the two, bootstrap by question."""
     malformed_rate: float | None
     """Share of valid trajectories with at least one malformed turn."""
     malformed_turn_share: float | None
@@ -114,6 +117,8 @@ def summarise(facts: Iterable[Facts], *, seed: int = 0, ks: Sequence[int] = (1,)
     errors = len(every) - len(valid)
     calls = sum(fact.calls for fact in valid)
     drawn = drawn_questions(valid)
+    by_pass = {k: pass_questions(valid, k) for k in ks}
+    by_vote = {k: sc_questions(valid, k) for k in ks}
     return Summary(
         n=len(questions(valid)),
         questions=len(drawn),
@@ -127,8 +132,10 @@ def summarise(facts: Iterable[Facts], *, seed: int = 0, ks: Sequence[int] = (1,)
         accuracy_bounds=_bounds(valid, errors),
         macro=macro_average(by_group(valid, accuracy).values()),
         macro_ci95=macro_interval(valid, seed=seed),
-        pass_at_k={k: mean_pass_at_k(valid, k) for k in ks},
-        sc_at_k={k: mean_sc_at_k(valid, k) for k in ks},
+        pass_at_k={k: mean_of(passed) for k, passed in by_pass.items()},
+        sc_at_k={k: mean_of(voted) for k, voted in by_vote.items()},
+        pass_at_k_ci95={k: interval(passed, seed=seed) for k, passed in by_pass.items()},
+        sc_at_k_ci95={k: interval(voted, seed=seed) for k, voted in by_vote.items()},
         malformed_rate=_mean([fact.malformed_turns > 0 for fact in valid]),
         malformed_turn_share=_ratio(sum(fact.malformed_turns for fact in valid), sum(fact.turns for fact in valid)),
         forged_rate=_mean([fact.forged > 0 for fact in valid]),

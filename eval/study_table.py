@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ class Line:
     """Mean per trajectory of the whole system."""
     pass_at_k: dict[str, float | None]
     sc_at_k: dict[str, float | None]
+    pass_at_k_ci95: dict[str, tuple[float, float] | None] = field(default_factory=dict)
+    sc_at_k_ci95: dict[str, tuple[float, float] | None] = field(default_factory=dict)
     lenient: float | None = None
     """Accuracy by the lenient rule; ``None`` where there is none."""
     lenient_differ: int = 0
@@ -47,9 +49,9 @@ def lines_of(member: str, results: Mapping[str, Any]) -> list[Line]:
     return [_line(member, arm, entry) for arm, entry in {**named, **results["baselines"]}.items()]
 
 
-def columns(lines: Iterable[Line]) -> tuple[list[str], list[list[str]]]:
+def columns(lines: Iterable[Line], *, intervals: bool = False) -> tuple[list[str], list[list[str]]]:
     """Titles and cells of the printed table; pass@k and sc@k for each k above 1 that some line has, the lenient rule's
-    accuracy where the two rules differ on some line."""
+    accuracy where the two rules differ on some line. intervals: those of pass@k and sc@k too, in their cells."""
     found = list(lines)
     ks = sorted({int(k) for line in found for k in line.pass_at_k if int(k) > 1})
     differ = any(line.lenient_differ for line in found)
@@ -62,7 +64,8 @@ def columns(lines: Iterable[Line]) -> tuple[list[str], list[list[str]]]:
         row = [line.member, line.arm, _number(line.accuracy, 3), low_high]
         row += [_number(line.lenient, 3)] if differ else []
         row += [_number(line.greedy, 3), str(line.n), str(line.errors), _number(line.calls, 2), _number(line.tokens, 0)]
-        row += [_number(line.pass_at_k.get(str(k)), 3) for k in ks] + [_number(line.sc_at_k.get(str(k)), 3) for k in ks]
+        for values, known in ((line.pass_at_k, line.pass_at_k_ci95), (line.sc_at_k, line.sc_at_k_ci95)):
+            row += [_with_interval(values.get(str(k)), known.get(str(k)) if intervals else None) for k in ks]
         cells.append(row)
     return titles, cells
 
@@ -79,7 +82,7 @@ def write_summary(study: Study, lines: Sequence[Line], left_out: Mapping[str, st
         "left_out": dict(left_out),
         "failed": dict(failed),
     }
-    titles, cells = columns(every)
+    titles, cells = columns(every, intervals=True)
     table = [f"# {study.title}", "", _row(titles), _row(["---"] * 2 + ["---:"] * (len(titles) - 2)), *map(_row, cells)]
     notes = [f"- left out: {name}: {why}" for name, why in left_out.items()]
     notes += [f"- failed: {name}: {why.splitlines()[0]}" for name, why in failed.items()]
@@ -112,6 +115,8 @@ def _line(member: str, arm: str, entry: Mapping[str, Any]) -> Line:
         tokens=tokens.get("mean"),
         pass_at_k={str(k): value for k, value in (entry.get("pass_at_k") or {}).items()},
         sc_at_k={str(k): value for k, value in (entry.get("sc_at_k") or {}).items()},
+        pass_at_k_ci95={str(k): value for k, value in (entry.get("pass_at_k_ci95") or {}).items()},
+        sc_at_k_ci95={str(k): value for k, value in (entry.get("sc_at_k_ci95") or {}).items()},
         lenient=lenient.get("accuracy"),
         lenient_differ=lenient.get("differ") or 0,
     )
@@ -119,6 +124,10 @@ def _line(member: str, arm: str, entry: Mapping[str, Any]) -> Line:
 
 def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _with_interval(value: float | None, ci95: tuple[float, float] | None) -> str:
+    return _number(value, 3) + ("" if value is None or ci95 is None else f" ({ci95[0]:.2f}-{ci95[1]:.2f})")
 
 
 def _number(value: float | None, places: int) -> str:

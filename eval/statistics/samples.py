@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from eval.facts import Facts
 from eval.statistics.bootstrap import Question
@@ -78,12 +78,23 @@ def pass_at_k(n: int, correct: int, k: int) -> float | None:
     return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
 
 
-def mean_pass_at_k(facts: Iterable[Facts], k: int) -> float | None:
-    """Mean of ``pass_at_k`` over the questions with at least ``k`` valid samples; right means full score."""
-    samples: dict[str, list[bool]] = defaultdict(list)
-    for fact in facts:
-        if fact.value is not None:
-            samples[fact.row_id].append(fact.value >= RIGHT)
-    values = [pass_at_k(len(drawn), sum(drawn), k) for drawn in samples.values()]
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
+def pass_questions(facts: Iterable[Facts], k: int) -> list[Question]:
+    """Sum of ``pass_at_k`` over a question's rows with at least ``k`` valid samples, and number of these rows; right
+    means full score."""
+    return drawn_values(facts, lambda own: pass_at_k(len(own), sum((f.value or 0.0) >= RIGHT for f in own), k))
+
+
+def drawn_values(facts: Iterable[Facts], value: Callable[[list[Facts]], float | None]) -> list[Question]:
+    """One value for each row, put together by what is drawn as one piece; rows without a value are left out."""
+    sums: dict[str, list[float]] = defaultdict(list)
+    for own in by_question(facts).values():
+        found = value(own)
+        if found is not None:
+            sums[own[0].question].append(found)
+    return [(math.fsum(values), len(values)) for _, values in sorted(sums.items())]
+
+
+def mean_of(drawn: Sequence[Question]) -> float | None:
+    """Mean over all rows; ``None`` without one."""
+    count = sum(number for _, number in drawn)
+    return math.fsum(total for total, _ in drawn) / count if count else None

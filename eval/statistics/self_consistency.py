@@ -19,7 +19,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from eval.facts import Facts
-from eval.statistics.samples import by_question
+from eval.statistics.bootstrap import Question
+from eval.statistics.samples import drawn_values
 
 Ballot = tuple[int, Fraction]
 """How many samples gave an answer, and the mean score of those samples (the same for all of them under every
@@ -46,12 +47,9 @@ def sc_at_k(votes: Sequence[tuple[str | None, float]], k: int) -> float | None:
     return float(_expected(ballots, len(votes) - sum(number for number, _ in ballots), k))
 
 
-def mean_sc_at_k(facts: Iterable[Facts], k: int) -> float | None:
-    """Mean of ``sc_at_k`` over the questions with at least ``k`` valid samples."""
-    samples = by_question(facts).values()
-    found = [sc_at_k([(fact.vote, fact.value or 0.0) for fact in own], k) for own in samples if len(own) >= k]
-    known = [value for value in found if value is not None]
-    return math.fsum(known) / len(known) if known else None
+def sc_questions(facts: Iterable[Facts], k: int) -> list[Question]:
+    """Sum of ``sc_at_k`` over a question's rows with at least ``k`` valid samples, and number of these rows."""
+    return drawn_values(facts, lambda own: sc_at_k([(fact.vote, fact.value or 0.0) for fact in own], k))
 
 
 @lru_cache(maxsize=65_536)

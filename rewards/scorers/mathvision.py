@@ -36,6 +36,7 @@ _STARTS = tuple(start for letter in "ABCDE" for start in (f"{letter}\n", f"({let
 _LETTERS = tuple((wrap.format(letter), letter) for wrap in ("({})", "{{{}}}") for letter in "abcde")
 _BARE_ROOT = re.compile(r"\\sqrt([^{])")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
+_RATIO = re.compile(r"\d+:\d+", re.ASCII)
 _FRACTION = re.compile(r"-?\d+/-?\d+", re.ASCII)
 
 
@@ -109,9 +110,18 @@ def _equal(gold: str, read: str) -> bool:
     return one is not None and other is not None and round(one, 2) == round(other, 2)
 
 
+def _unwrapped(text: str) -> str:
+    """What braces around all of a text hold: to LaTeX they are not there."""
+    inner = text[1:-1]
+    return inner if text == "{" + inner + "}" and not {"{", "}"} & set(inner) else text
+
+
 def _value(text: str) -> float | None:
-    if "sqrt" in text or "pi" in text or "√" in text or "π" in text or text.startswith("{"):
+    if "sqrt" in text or "pi" in text or "√" in text or "π" in text:
         return None
+    text = _unwrapped(text.strip())
+    if _RATIO.fullmatch(text):
+        return evaluate(text.replace(":", "/"))
     return evaluate(text.replace(",", "") if _GROUPED.fullmatch(text) else text)
 
 

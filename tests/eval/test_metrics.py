@@ -12,7 +12,7 @@ from eval.statistics.bootstrap import interval, wilson_interval
 from eval.statistics.groups import accuracy, by_group
 from eval.statistics.paired import paired_difference
 from eval.statistics.routing import entropy_bits, pair_counts
-from eval.statistics.samples import mean_pass_at_k, pass_at_k, questions
+from eval.statistics.samples import mean_of, pass_at_k, pass_questions, questions
 
 
 @pytest.mark.parametrize(("k", "expected"), [(1, 0.25), (2, 0.5), (4, 1.0)])
@@ -37,9 +37,9 @@ def test_mean_pass_at_k_leaves_out_questions_with_too_few_valid_samples(make_fac
         make_facts("b", 1.0, sample=0),
         make_facts("b", None, sample=1),
     ]
-    assert mean_pass_at_k(facts, 1) == pytest.approx(0.75)
-    assert mean_pass_at_k(facts, 2) == pytest.approx(1.0)
-    assert mean_pass_at_k(facts, 3) is None
+    assert mean_of(pass_questions(facts, 1)) == pytest.approx(0.75)
+    assert mean_of(pass_questions(facts, 2)) == pytest.approx(1.0)
+    assert mean_of(pass_questions(facts, 3)) is None
 
 
 def test_three_outages_in_ten_rows_leave_accuracy_over_seven_and_a_status_of_incomplete(make_facts) -> None:

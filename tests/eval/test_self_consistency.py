@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.facts import facts_of
-from eval.statistics.self_consistency import mean_sc_at_k, sc_at_k
+from eval.statistics.samples import mean_of
+from eval.statistics.self_consistency import sc_at_k, sc_questions
 from eval.statistics.votes import vote_of
 
 TWO_OF_FOUR = [("a", 1.0), ("a", 1.0), ("b", 0.0), ("c", 0.0)]
@@ -70,9 +71,9 @@ def test_the_mean_is_over_questions_with_at_least_k_valid_samples(make_trajector
         sample("r", 0, "7", 1.0),
         sample("r", 1, "7", None),
     ]
-    assert mean_sc_at_k(facts, 3) == 0.5  # p: "7" and "7.0" are one answer with two votes; q: wrong; r has one sample
-    assert mean_sc_at_k(facts, 1) == pytest.approx((2 / 3 + 1 / 3 + 1) / 3)
-    assert mean_sc_at_k(facts, 4) is None
+    assert mean_of(sc_questions(facts, 3)) == 0.5  # p: "7" and "7.0" are one answer with two votes; q: wrong; r has one sample
+    assert mean_of(sc_questions(facts, 1)) == pytest.approx((2 / 3 + 1 / 3 + 1) / 3)
+    assert mean_of(sc_questions(facts, 4)) is None
 
 
 @pytest.mark.parametrize(

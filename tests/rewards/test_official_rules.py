@@ -113,6 +113,10 @@ def test_vlmsareblind_reads_each_task_in_its_own_form(task: str, gold: str, answ
         ("0.5", None, "The final answer is 1/2.", 1),
         ("13", None, "thirteen", 0),
         ("(1,2)", None, "(1.0, 2)", 1),
+        ("13", None, "{13}", 1),  # braces around a value are nothing to the LaTeX parser
+        ("1000", None, "{1,000}", 1),
+        ("5:3", None, "{5:3}", 1),
+        ("2\\pi", None, "{2\\pi}", 0),  # no value to the harness, and another text
     ],
 )
 def test_mathvision_digs_the_answer_out_and_compares_values(
