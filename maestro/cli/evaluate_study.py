@@ -136,7 +136,8 @@ def _tell(title: str, ran: Ran) -> None:
     if ran.errors:
         console.print(f"[yellow]{ran.errors} trajectories failed for want of infrastructure: neither right nor wrong.")
         console.print("[yellow]--retry-errors repeats just those.")
-    tell_files(console, table=ran.summary)
+    if ran.summary is not None:
+        tell_files(console, table=ran.summary)
 
 
 def _count(number: int | None) -> str:

@@ -71,7 +71,8 @@ def test_the_mean_is_over_questions_with_at_least_k_valid_samples(make_trajector
         sample("r", 0, "7", 1.0),
         sample("r", 1, "7", None),
     ]
-    assert mean_of(sc_questions(facts, 3)) == 0.5  # p: "7" and "7.0" are one answer with two votes; q: wrong; r has one sample
+    # p: "7" and "7.0" are one answer with two votes; q: wrong; r has one sample
+    assert mean_of(sc_questions(facts, 3)) == 0.5
     assert mean_of(sc_questions(facts, 1)) == pytest.approx((2 / 3 + 1 / 3 + 1) / 3)
     assert mean_of(sc_questions(facts, 4)) is None
 
