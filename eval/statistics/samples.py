@@ -27,24 +27,22 @@ def by_question(facts: Iterable[Facts]) -> dict[str, list[Facts]]:
 
 def questions(facts: Iterable[Facts]) -> list[Question]:
     """Score sum and number of valid trajectories of each row."""
-    sums: dict[str, float] = defaultdict(float)
-    counts: Counter[str] = Counter()
-    for fact in facts:
-        if fact.value is not None:
-            sums[fact.row_id] += fact.value
-            counts[fact.row_id] += 1
-    return [(sums[row], counts[row]) for row in sorted(counts)]
+    return _sums(facts, lambda fact: fact.row_id)
 
 
 def drawn_questions(facts: Iterable[Facts]) -> list[Question]:
     """The same of what is drawn as one piece when an interval is made: a question with all rows that ask it."""
+    return _sums(facts, lambda fact: fact.question)
+
+
+def _sums(facts: Iterable[Facts], piece: Callable[[Facts], str]) -> list[Question]:
     sums: dict[str, float] = defaultdict(float)
     counts: Counter[str] = Counter()
     for fact in facts:
         if fact.value is not None:
-            sums[fact.question] += fact.value
-            counts[fact.question] += 1
-    return [(sums[question], counts[question]) for question in sorted(counts)]
+            sums[piece(fact)] += fact.value
+            counts[piece(fact)] += 1
+    return [(sums[name], counts[name]) for name in sorted(counts)]
 
 
 def row_means(facts: Iterable[Facts], label: Callable[[Facts], str]) -> dict[str, dict[str, Question]]:
