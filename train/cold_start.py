@@ -151,7 +151,7 @@ def _loss(model: Any, encoder: PromptEncoder, batch: Sequence[_Encoded], picture
     ).logits
     learned = labels[:, 1:] != -100
     logits, targets = logits[:, :-1][learned], labels[:, 1:][learned]
-    # The rollout engine forbids placeholders, the actor does not: what mass they have is a gap between the two.
+    # A placeholder has no pixels behind it: a server that does not forbid it must hardly ever sample it either.
     forbidden = logits[:, list(encoder.placeholder_ids)].logsumexp(-1) - logits.logsumexp(-1)
     unheard = torch.relu(forbidden - _FORBIDDEN_LOGPROB).sum()
     return torch.nn.functional.cross_entropy(logits, targets, reduction="sum") + _FORBIDDEN_WEIGHT * unheard

@@ -18,6 +18,7 @@ from verl.trainer.ppo.core_algos import (
     register_policy_loss,
 )
 
+from train.placeholders import forbid_placeholders
 from train.platform.patches import embed_patches_by_product
 
 NAME = "maestro_clip"
@@ -98,5 +99,6 @@ def _use_threads() -> None:
         torch.set_num_threads(int(os.environ[THREADS_VARIABLE]))
 
 
+forbid_placeholders()
 if os.environ.get(THREADS_VARIABLE):  # the actor of a host without accelerators, before it computes anything
     embed_patches_by_product()

@@ -67,9 +67,7 @@ def find_axis(row: BarRow, numbers: Sequence[tuple[float, TextBox]]) -> Axis | N
     if row.upright:
         # The stroke of a tick mark is often read as a last 1: "4-" as 41.
         marks += [
-            (_length_at(row, text), float(text.text[:-1]))
-            for _, text in ticks
-            if re.fullmatch(r"\d+1", text.text)
+            (_length_at(row, text), float(text.text[:-1])) for _, text in ticks if re.fullmatch(r"\d+1", text.text)
         ]
     marks += [(bar.length, value) for bar in row.bars if (value := _printed(bar, row, numbers)) is not None]
     best: list[tuple[float, float]] = []
@@ -115,9 +113,7 @@ def _value(
 
 def _printed(bar: Bar, row: BarRow, numbers: Sequence[tuple[float, TextBox]]) -> float | None:
     """The number nearest to the bar's end among those that could be printed there."""
-    near = [
-        (distance, value) for value, text in numbers if (distance := _from_end(row, bar, text)) is not None
-    ]
+    near = [(distance, value) for value, text in numbers if (distance := _from_end(row, bar, text)) is not None]
     return min(near)[1] if near else None
 
 

@@ -73,9 +73,7 @@ def find_inks(rgb: np.ndarray, *, most: int = 16, least_share: float = 0.0006, a
     bins = _bins(rgb)
     counts = np.bincount(bins.ravel(), minlength=_LEVELS**3)
     filled = np.flatnonzero(counts)
-    colours = (
-        np.stack([filled // _LEVELS**2, filled // _LEVELS % _LEVELS, filled % _LEVELS], axis=1) * 8.0 + 4.0
-    )
+    colours = np.stack([filled // _LEVELS**2, filled // _LEVELS % _LEVELS, filled % _LEVELS], axis=1) * 8.0 + 4.0
     weights = counts[filled].astype(float)
     inks = _peaks(colours, weights, most + 1, least_share * bins.size, apart)
     distance = np.abs(colours[:, None, :] - inks[None, :, :]).max(axis=2)
@@ -145,9 +143,7 @@ def _lab(colours: np.ndarray) -> np.ndarray:
     xyz = linear @ np.array([[0.4124, 0.2126, 0.0193], [0.3576, 0.7152, 0.1192], [0.1805, 0.0722, 0.9505]])
     ratio = xyz / np.array([0.9505, 1.0, 1.089])
     root = np.where(ratio > 0.008856, np.cbrt(ratio), 7.787 * ratio + 16 / 116)
-    return np.stack(
-        [116 * root[:, 1] - 16, 500 * (root[:, 0] - root[:, 1]), 200 * (root[:, 1] - root[:, 2])], axis=1
-    )
+    return np.stack([116 * root[:, 1] - 16, 500 * (root[:, 0] - root[:, 1]), 200 * (root[:, 1] - root[:, 2])], axis=1)
 
 
 _SHADE_NAMES = [name for name, shades in _SHADES.items() for _ in shades]

@@ -1,7 +1,8 @@
 """Which questions the embedded programs understand: those made of words they know, about what they can measure.
 
 A program that answered any gibberish would teach a policy to write gibberish. These decline: a word that is neither in
-the lexicon nor a name, a stammer, or a question without any word of the task at hand is not understood.
+the lexicon nor a name, a stammer, a telegram without its articles, or a question without any word of the task at hand
+is not understood.
 """
 
 from __future__ import annotations
@@ -49,14 +50,31 @@ _WORDS = """
     unknown up upon us use used using value values very want was we were what where whether which while white
     who whose will with without word words would write yellow yes you your
 """
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_ARTICLES = _set("the a an each other which what one no any this that every either")
+# Words that stand behind an article, adjectives between them or not; in the plural they need none.
+_COUNTABLE = _set(
+    "circle square triangle star rectangle ring pentagon hexagon shape bar side chart picture image table"
+)
+_SUPERLATIVES = _set("highest lowest largest smallest biggest tallest shortest longest")
+_ADJECTIVES = _SUPERLATIVES | _set(
+    "red green blue yellow orange purple pink magenta cyan teal brown gray grey black white two other single "
+    "missing unknown nested filled hollow solid outlined first same right colored coloured"
+)
+_NOT_BEFORE_THE = _set("colour color value length number circle square triangle star shape left right")
 _KNOWN = frozenset(_WORDS.split()).union(*_TASK_WORDS.values())
 
 
 def understood(task: str | None, question: str) -> bool:
-    """True where the question is made of known words and names, without stammer, and speaks of the task at hand.
+    """True where the question is made of known words and names, without stammer or gap, and speaks of the task at hand.
 
     A name is a capitalised word behind the first, or a single letter. A task without words of its own takes any
-    question.
+    question. The colour of a shape must be asked for as one, and the bar with a value as a bar.
     """
     words = _WORD.findall(question)
     if not words or len(words) > MAX_WORDS:
@@ -66,7 +84,7 @@ def understood(task: str | None, question: str) -> bool:
         is_name = len(word) == 1 or (place > 0 and word[0].isupper() and word[1:].islower())
         if known not in _KNOWN and not is_name:
             return False
-    if _stammers(folded):
+    if _stammers(folded) or _telegraphic(folded) or _asks_otherwise(task, folded):
         return False
     about = _TASK_WORDS.get(task or "")
     return about is None or not about.isdisjoint(folded)
@@ -79,3 +97,24 @@ def _stammers(words: list[str]) -> bool:
         for size in (1, 2, 3)
         for i in range(len(words) - 2 * size + 1)
     )
+
+
+def _telegraphic(words: list[str]) -> bool:
+    """A superlative or one countable thing without an article ahead of it, or an article where a word is left out."""
+    for place, word in enumerate(words):
+        if word in _SUPERLATIVES or word in _COUNTABLE:
+            ahead = place - 1
+            while ahead >= 0 and words[ahead] in _ADJECTIVES and words[ahead] not in _ARTICLES:
+                ahead -= 1
+            if ahead < 0 or words[ahead] not in _ARTICLES:
+                return True
+        if word == "the" and place and words[place - 1] in _NOT_BEFORE_THE:
+            return True
+    return False
+
+
+def _asks_otherwise(task: str | None, words: list[str]) -> bool:
+    """A shape is asked for itself, not for its colour; a lowest value is asked for itself, not for its bar."""
+    if task == "colour_naming":
+        return "shape" in words and not {"colour", "color"} & set(words)
+    return task == "extreme_finding" and "value" in words and "bar" not in words

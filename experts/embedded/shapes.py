@@ -55,9 +55,7 @@ def find_shapes(rgb: np.ndarray) -> list[Shape]:
     small, factor = shrink(rgb, _LONGEST_SIDE)
     inks = find_inks(small)
     least = max(_LEAST_AREA * inks.labels.size, 30.0)
-    found = [
-        shape for ink in range(1, len(inks.colours)) for shape in _of_one_ink(inks, ink, least, 1 / factor)
-    ]
+    found = [shape for ink in range(1, len(inks.colours)) for shape in _of_one_ink(inks, ink, least, 1 / factor)]
     return sorted(found, key=lambda shape: -shape.area)
 
 

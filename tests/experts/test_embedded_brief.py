@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from eval.benchmarks.embedded.wordings import WORDINGS, Wording
 from experts.embedded.brief import TextBox, read_brief
 from experts.embedded.lexicon import understood
 from experts.embedded.numbers import format_number, parse_number
@@ -152,6 +153,34 @@ def test_answers_have_at_most_two_decimals(value: float, text: str) -> None:
 )
 def test_only_questions_of_known_words_about_the_task_are_understood(task: str, question: str, expected: bool) -> None:
     assert understood(task, question) is expected
+
+
+@pytest.mark.parametrize(
+    ("task", "question"),
+    [
+        ("colour_naming", "Which one is smallest?"),
+        ("colour_naming", "What colour is square?"),
+        ("colour_naming", "What is the colour the largest shape?"),
+        ("colour_naming", "What is the largest shape?"),
+        ("extreme_finding", "Which bar is highest?"),
+        ("extreme_finding", "Name the lowest value."),
+        ("value_reading", "How high is bar Movoka?"),
+        ("right_triangle", "How long is side z?"),
+        ("position_judging", "Is the red star left the blue circle?"),
+    ],
+)
+def test_a_question_that_lost_a_word_is_not_understood(task: str, question: str) -> None:
+    assert understood(task, question) is False
+
+
+@pytest.mark.parametrize("wording", WORDINGS, ids=lambda wording: wording.id)
+def test_no_wording_of_the_world_counts_as_having_lost_a_word(wording: Wording) -> None:
+    for family in wording.asks:
+        lines = {"line_crossings": ("red", "blue"), "subway_routes": ("A", "B")}
+        one, two = lines.get(family, ("red square", "blue circle"))
+        for way in ("left of", "right of", "above", "below"):
+            words = {"name": "Movoka", "colour": "red", "kind": "square", "one": one, "two": two, "way": way}
+            assert understood(None, wording.text.format(**words))
 
 
 def test_a_program_declines_gibberish_and_answers_the_question() -> None:
