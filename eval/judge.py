@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from eval.benchmarks.catalogue import load_all
+from eval.benchmarks.program import require_sandbox
 from eval.benchmarks.scoring import Verdict, verdict
 from eval.benchmarks.spec import Benchmark
 from orchestrator.task import Task
@@ -43,6 +44,7 @@ class Judge:
     def __init__(self, benchmark: Benchmark | None = None, model: ModelJudge | None = None) -> None:
         self._benchmark = benchmark
         self._model = model
+        self._is_ready = False
         names = () if benchmark is None else (benchmark.name, *benchmark.aliases)
         self._names = {normalise(name) for name in names}
 
@@ -58,6 +60,14 @@ class Judge:
         """Whether a verdict starts a program, which takes seconds."""
         benchmark = self.benchmark_of(task.benchmark)
         return benchmark is not None and benchmark.answer.kind == "program"
+
+    async def ready(self) -> None:
+        """Raises UserFault where no answer of the benchmark can be scored here: to be called before the first one is
+        asked for."""
+        if self._is_ready or self._benchmark is None or self._benchmark.answer.kind != "program":
+            return
+        await asyncio.to_thread(require_sandbox, self._benchmark.title)
+        self._is_ready = True
 
     def verdict(self, task: Task, answer: str | None) -> Verdict:
         """Score an answer (``None``: there was none).

@@ -12,7 +12,7 @@ from eval.facts import UNGRADED, Key
 from eval.journal import Journal
 from eval.judge import Judge
 from eval.phases import StartPhase
-from eval.replay import task_of_record
+from eval.saved import task_of_record
 from registry.errors import UserFault
 
 

@@ -20,13 +20,15 @@ from typing import Any
 from eval.config import VALIDATION
 from eval.identity import FILE as IDENTITY
 from eval.identity import differences, hold
+from eval.merge_data import check_measured_alike, check_rows
 from eval.merge_lines import JournalLines
 from eval.merge_target import JOURNAL, MARK, check_earlier, check_target, put
 from eval.output import Outputs
 from eval.phases import StartPhase, silent
 from eval.redraw import MATRIX_FILE, Asked, recall, redraw, remember
-from eval.rows import Rows, load_splits
+from eval.rows import Rows
 from eval.shard import Shard
+from eval.splits import load_splits
 from eval.variants import samples_of, variants
 from eval.whole_file import write_whole
 from registry.errors import UserFault
@@ -54,12 +56,14 @@ def merge(folders: Sequence[Path], out: Path, *, anew: bool = False, start_phase
 
     Raises:
         UserFault: a folder is no shard or holds rows that are not its own, settings differ (each difference is told),
-            a shard is given twice or missing (named), or ``out`` is not empty; with ``anew``: ``out`` was not merged,
-            or trajectories have been run in it that the shards do not hold.
+            a shard was answered over other data than the others or than there is now, a shard is given twice or
+            missing (named), or ``out`` is not empty; with ``anew``: ``out`` was not merged, or trajectories have been
+            run in it that the shards do not hold.
     """
     parts = sorted((_part(folder) for folder in folders), key=lambda part: part.shard)
     _check_settings(parts)
     _check_complete(parts)
+    check_measured_alike([part.folder for part in parts], [part.shard for part in parts])
     check_target(out, anew=anew)
     first = parts[0].asked
     splits = [rows for rows in load_splits(first.config, first.limit, start_phase) if rows.split != VALIDATION]
@@ -69,14 +73,14 @@ def merge(folders: Sequence[Path], out: Path, *, anew: bool = False, start_phase
         hold(scratch, parts[0].identity)
         remember(scratch, first.config, first.limit, _versions(parts), parts=first.parts)
         with JournalLines([part.folder / JOURNAL for part in parts]) as lines:
-            _check_rows(parts, lines, splits)
+            check_rows([part.folder for part in parts], [part.shard for part in parts], lines, splits)
             check_earlier(out, lines)
             _write_journal(parts, lines, splits, scratch / JOURNAL, start_phase)
         _write_json(scratch / _SECONDS, _seconds(parts))
         matrix = _best_matrix(parts)
         if matrix is not None:
             shutil.copyfile(matrix, scratch / MATRIX_FILE)
-        redraw(scratch, start_phase=start_phase)
+        drawn = redraw(scratch, start_phase=start_phase)
         _write_json(scratch / MARK, {"shards": [part.folder.name for part in parts]})
         os.chmod(scratch, 0o755)
         put(scratch, out)
@@ -85,7 +89,7 @@ def merge(folders: Sequence[Path], out: Path, *, anew: bool = False, start_phase
         raise
     results = json.loads((out / "results.json").read_text(encoding="utf-8"))
     figures = tuple(sorted(out.glob("*.png")))
-    return Outputs(results, out / "results.json", out / "report.html", figures)
+    return Outputs(results, out / "results.json", out / "report.html", figures, drawn.unread)
 
 
 def _part(folder: Path) -> Part:
@@ -161,22 +165,6 @@ def _places(parts: Sequence[Part], splits: Sequence[Rows]) -> Iterator[tuple[tup
             for position, row_id in enumerate(rows.ids):
                 for sample in range(samples_of(config, variant)):
                     yield (variant.key, row_id, sample), position % count
-
-
-def _check_rows(parts: Sequence[Part], lines: JournalLines, splits: Sequence[Rows]) -> None:
-    """Raises UserFault for a row that is not in the data, or that is another shard's."""
-    homes = {row_id: position % len(parts) for rows in splits for position, row_id in enumerate(rows.ids)}
-    for index, part in enumerate(parts):
-        for _, row, _ in lines.keys(index):
-            home = homes.get(row)
-            if home == index:
-                continue
-            told = "which the data does not hold" if home is None else f"which belongs to shard {parts[home].shard}"
-            raise UserFault(
-                f"shard {part.shard} holds the row {row!r}, {told}",
-                where=str(part.folder / "journal.jsonl"),
-                fix="the data or the number of rows has changed since; run the shards again on the same data",
-            )
 
 
 def _versions(parts: Sequence[Part]) -> dict[str, str]:

@@ -22,12 +22,14 @@ MOST_OPEN = 32
 
 
 class Place(NamedTuple):
-    """A line in its file, in bytes; ``ended`` where its line end is there; ``valid`` as its trajectory says."""
+    """A line in its file, in bytes; ``ended`` where its line end is there; ``valid`` as its trajectory says;
+    ``digest``: of its row, ``None`` in journals that lack it."""
 
     offset: int
     length: int
     ended: bool
     valid: bool
+    digest: str | None
 
 
 class JournalLines:
@@ -96,7 +98,10 @@ def _places(path: Path) -> dict[Key, Place]:
     try:
         lines = read_lines(path, path.stat().st_size)
         return {
-            line.facts.key: Place(line.offset, line.end - line.offset, line.ended, line.facts.valid) for line in lines
+            line.facts.key: Place(
+                line.offset, line.end - line.offset, line.ended, line.facts.valid, line.facts.row_digest
+            )
+            for line in lines
         }
     except OSError as error:
         raise _unreadable(path, error) from error

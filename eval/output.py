@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from eval.benchmarks.spec import Benchmark
 from eval.config import VALIDATION, EvalConfig
 from eval.facts import Facts
 from eval.figures import draw_matrix, draw_summary
@@ -26,9 +27,12 @@ from eval.report.page import Material, write_report
 from eval.report.plots import Sized, apart, skill_counts
 from eval.report.thumbnails import MOST, thumbnail, within
 from eval.results import HEADLINE, build_results, write_results
-from eval.rows import Rows, skipped
+from eval.rows import Rows
 from eval.scores import FILE as SCORES
 from eval.scores import write_scores
+from eval.splits import skipped
+from eval.unread_rows import Unread
+from registry.errors import UserFault
 from rewards.format import format_reward
 from rewards.turns import policy_turns
 
@@ -38,12 +42,14 @@ MOST_QUESTIONS = 20_000
 
 @dataclass(frozen=True)
 class Outputs:
-    """Paths of the files, and the results themselves."""
+    """Paths of the files, and the results themselves. ``unread``: why the rows could not be read, so that the report
+    has no pictures."""
 
     results: Mapping[str, Any]
     results_path: Path
     report_path: Path
     figures: tuple[Path, ...]
+    unread: UserFault | None = None
 
 
 def write_outputs(
@@ -56,9 +62,16 @@ def write_outputs(
     seconds: Mapping[str, float],
     versions: Mapping[str, str],
     parts: Parts | None = None,
+    unread: Unread | None = None,
+    saved: Benchmark | None = None,
 ) -> Outputs:
     """Make every file from the journal's trajectories of these rows; lines of other rows (a larger
-    ``--limit`` before) are left out of numbers and report."""
+    ``--limit`` before) are left out of numbers and report.
+
+    Args:
+        unread: where these rows are known from the folder alone.
+        saved: the benchmark as the run began, for where its file is gone.
+    """
     tests = [rows for rows in splits if rows.split != VALIDATION]
     wanted = {row_id for rows in tests for row_id in rows.ids}
     asks = {row_id: question for rows in tests for row_id, question in rows.clusters.items()}
@@ -66,14 +79,17 @@ def write_outputs(
     results = build_results(
         config,
         facts,
-        rows={rows.split: len(rows.tasks) for rows in splits},
+        rows={rows.split: len(rows.tasks) for rows in splits} if unread is None else unread.counts,
         shared={row for rows in tests for row in rows.shared},
         matrix=matrix,
         training=_training(config),
         seconds=seconds,
         versions=versions,
         skipped=skipped(tests),
+        saved=saved,
     )
+    if unread is not None:
+        results["shared_wordings"] = {name: one for name, one in unread.shared.items() if name in config.arms}
     results_path = write_results(results, folder / "results.json")
     write_scores(facts, folder / SCORES)
     figures = [draw_summary(results, folder / "summary.png")]
@@ -82,8 +98,9 @@ def write_outputs(
     if parts is None and matrix is not None:  # folders of earlier versions
         parts = Parts(matrix.experts, matrix.skills)
     material = _material(config, journal, tests, facts, matrix, results, parts)
-    report_path = write_report(material, folder / "report.html")
-    return Outputs(results, results_path, report_path, tuple(figures))
+    why = None if unread is None else unread.why
+    report_path = write_report(replace(material, unread=why), folder / "report.html")
+    return Outputs(results, results_path, report_path, tuple(figures), why)
 
 
 def _of_question(fact: Facts, asks: Mapping[str, str]) -> Facts:

@@ -1,7 +1,8 @@
 """What a run folder needs to be read again without running anything: its settings and its matrix.
 
 The one idea: results and report are a function of the folder, so they can be made anew (after an interrupted run,
-with a newer template) from ``eval.json``, ``matrix.json`` and the journal; only the rows are drawn again.
+with a newer template) from ``eval.json``, ``matrix.json`` and the journal; only the rows are drawn again, and where
+they cannot be had, nothing but their pictures is missing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eval.benchmarks.spec import Benchmark
 from eval.config import VALIDATION, EvalConfig
 from eval.journal import Journal
 from eval.matrix import Matrix
@@ -20,8 +22,10 @@ from eval.parts import KEY as PARTS
 from eval.parts import Parts, parts_in
 from eval.phases import Clock, StartPhase, silent
 from eval.row_digest import KEY, check_measured
-from eval.rows import load_splits
+from eval.rows import Rows
 from eval.shard import Shard, parse_shard
+from eval.splits import load_splits
+from eval.unread_rows import Unread, unread_rows
 from eval.whole_file import write_whole
 from registry.errors import UserFault
 
@@ -39,6 +43,8 @@ class Asked:
     versions: Mapping[str, str]
     parts: Parts | None = None
     """The names in its registry."""
+    benchmark: Benchmark | None = None
+    """As its file was then."""
 
 
 def remember(
@@ -64,13 +70,21 @@ def recall(folder: Path) -> Asked:
         record = json.loads((folder / FILE).read_text(encoding="utf-8"))
         config = EvalConfig.model_validate(record["config"])
         shard = parse_shard(record["shard"]) if "shard" in record else None
-        return Asked(config, record["limit"], shard, record["versions"], parts_in(record))
+        benchmark = _benchmark(record.get("benchmark"))
+        return Asked(config, record["limit"], shard, record["versions"], parts_in(record), benchmark)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserFault(
             "this folder holds no evaluation that can be read",
             where=str(folder / FILE),
             fix="give the folder that `maestro evaluate` wrote (its --run)",
         ) from error
+
+
+def _benchmark(saved: Any) -> Benchmark | None:
+    try:
+        return None if saved is None else Benchmark.model_validate(saved)
+    except ValueError:  # written by another version
+        return None
 
 
 def save_matrix(folder: Path, rows: int, matrix: Matrix, digest: str) -> None:
@@ -92,20 +106,44 @@ def load_matrix(folder: Path, rows: int, digest: str | None = None) -> Matrix | 
 
 
 def redraw(folder: Path, *, start_phase: StartPhase = silent) -> Outputs:
-    """Make results, figures and report of a run folder anew; runs no episode.
+    """Make results, figures and report of a run folder anew; runs no episode. Where the rows cannot be read, from the
+    folder alone: the report then lacks the pictures and says why (``Outputs.unread``).
 
     Raises:
         UserFault: the folder holds no evaluation, or one is being written at this moment.
     """
     asked = recall(folder)
     with Journal(folder / "journal.jsonl") as journal:
-        splits = load_splits(asked.config, asked.limit, start_phase, asked.shard)
-        known = [len(rows.tasks) for rows in splits if rows.split == VALIDATION]
-        matrix = load_matrix(folder, known[0]) if known else None
-        seconds = Clock(folder).seconds
+        read = _read(folder, asked, journal, start_phase)
+        if isinstance(read, Unread):
+            splits, matrix, unread = read.splits, _saved_matrix(folder, asked.config), read
+        else:
+            known = [len(rows.tasks) for rows in read if rows.split == VALIDATION]
+            splits, matrix, unread = read, load_matrix(folder, known[0]) if known else None, None
         return write_outputs(
-            asked.config, folder, journal, splits, matrix, seconds=seconds, versions=asked.versions, parts=asked.parts
-        )
+            asked.config, folder, journal, splits, matrix, seconds=Clock(folder).seconds,
+            versions=asked.versions, parts=asked.parts, unread=unread, saved=asked.benchmark,
+        )  # fmt: skip
+
+
+def _read(folder: Path, asked: Asked, journal: Journal, start_phase: StartPhase) -> list[Rows] | Unread:
+    """The rows, read to their end once."""
+    try:
+        splits = load_splits(asked.config, asked.limit, start_phase, asked.shard)
+        for rows in splits:
+            len(rows.tasks)
+        return splits
+    except UserFault as why:
+        return unread_rows(folder, journal, asked.config, asked.limit, asked.shard, asked.benchmark, why)
+
+
+def _saved_matrix(folder: Path, config: EvalConfig) -> Matrix | None:
+    """The folder's matrix, on however many rows it was measured."""
+    try:
+        rows = json.loads((folder / MATRIX_FILE).read_text(encoding="utf-8"))["rows"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return load_matrix(folder, rows) if config.needs_validation else None
 
 
 def _write(path: Path, record: Mapping[str, Any]) -> None:

@@ -14,13 +14,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval.benchmarks.catalogue import find_benchmark
-from eval.benchmarks.spec import Benchmark
+from eval.benchmarks.program import require_sandbox
 from eval.journal import Journal
 from eval.judge import Judge
 from eval.phases import StartPhase, silent
-from eval.redraw import FILE as RUN_FILE
 from eval.run_folder import JOURNAL, check_run, nothing_in
+from eval.saved import definition_of, task_of_record
 from eval.whole_file import write_whole
 from orchestrator.task import Task
 from registry.errors import UserFault
@@ -103,15 +102,19 @@ def replay(
 
     Raises:
         UserFault: no such run, a journal without a trajectory, an unknown rule (both with the nearest names), both
-            options at once, or a benchmark without a lenient rule.
+            options at once, a benchmark without a lenient rule, or one whose answers are programs where there is no
+            sandbox.
     """
     if scorer is not None and lenient:
         raise UserFault("two rules at once", where="--scorer, --lenient", fix="give one of them")
     check_run(folder)
-    score = _choose(scorer, lenient, Judge(definition_of(folder)))
+    benchmark = definition_of(folder)
+    score = _choose(scorer, lenient, Judge(benchmark))
     with Journal(folder / JOURNAL, read_only=True) as journal:
         if not journal.facts:
             raise nothing_in(folder)
+        if scorer is None and not lenient and benchmark is not None and benchmark.answer.kind == "program":
+            require_sandbox(benchmark.title)
         advance = start_phase("scoring again", len(journal.facts))
         found = Replay(scorer, lenient, len(journal.facts), [], {})
         scores: dict[tuple[str, str], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
@@ -128,40 +131,6 @@ def replay(
         totals.before, totals.after = math.fsum(before) / len(before), math.fsum(after) / len(after)
     _write(folder / FILE, found.to_json())
     return found
-
-
-def task_of_record(trajectory: Mapping[str, Any]) -> Task:
-    """The task of a saved trajectory, without its pictures: all that a rule may look at."""
-    gold, choices = trajectory.get("ground_truth"), trajectory.get("choices")
-    try:
-        return Task(
-            row_id=str(trajectory["row_id"]),
-            benchmark=str(trajectory["benchmark"]),
-            group=str(trajectory.get("group") or ""),
-            question=str(trajectory["question"]),
-            pictures=(),
-            ground_truth=gold if gold is None or isinstance(gold, str) else tuple(str(one) for one in gold),
-            choices=None if choices is None else tuple(str(one) for one in choices),
-        )
-    except (KeyError, TypeError) as error:
-        raise UserFault(
-            f"a saved trajectory cannot be scored again: {error} is missing or wrong",
-            where=f"row {trajectory.get('row_id')}",
-            fix="delete its line from journal.jsonl; `maestro evaluate` runs it again",
-        ) from error
-
-
-def definition_of(folder: Path) -> Benchmark | None:
-    """The benchmark of a run folder: as its file is now, or else as it was when the run was started."""
-    try:
-        record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-        name, saved = record["config"]["benchmark"], record.get("benchmark")
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    try:
-        return find_benchmark(str(name))
-    except UserFault:
-        return None if saved is None else Benchmark.model_validate(saved)
 
 
 def _choose(scorer: str | None, lenient: bool, judge: Judge) -> Scorer:

@@ -45,6 +45,7 @@ def build_results(
     versions: Mapping[str, str],
     labels: Labels | None = None,
     skipped: Mapping[str, int] | None = None,
+    saved: Benchmark | None = None,
 ) -> dict[str, Any]:
     """All numbers.
 
@@ -55,13 +56,14 @@ def build_results(
         seconds: wall seconds of each phase of the evaluation.
         labels: groupings of the rows besides those that the benchmark has; each is measured for every arm.
         skipped: rows that could not be used, by reason.
+        saved: the benchmark as it was, for where its file cannot be read now.
     """
     by_arm: dict[tuple[str, str], list[Facts]] = defaultdict(list)
     for fact in sorted(facts, key=lambda fact: fact.key):  # so that the order of a journal's lines plays no part
         by_arm[fact.split, fact.arm].append(fact)
     main = {key: by_arm.get((TEST, key), []) for key in _keys(config)}
     labels = labels or {}
-    benchmark = config.definition_if_any()
+    benchmark = config.definition_if_any() or saved
     headline = _arms(config, by_arm, TEST, labels, benchmark)
     errors = sum(not fact.valid for found in by_arm.values() for fact in found)
     done = sum(len(found) for found in by_arm.values())

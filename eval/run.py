@@ -28,10 +28,10 @@ from eval.phases import Clock, StartPhase, silent
 from eval.pools import Pools
 from eval.redraw import FILE as RUN_FILE
 from eval.redraw import recall, remember
-from eval.rows import load_splits
 from eval.rules_digest import rules_digest, version_changes
 from eval.session import Session
 from eval.shard import Shard
+from eval.splits import load_splits
 from eval.versions import served_versions, versions
 from experts.pool import ExpertPool
 from registry.registry import Registry

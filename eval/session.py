@@ -7,8 +7,8 @@ run, and each trajectory is written the moment it ends; nothing of a row stays i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Generator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from eval.arms import Choices, build_policy
@@ -17,14 +17,13 @@ from eval.feed import Feed
 from eval.journal import Journal
 from eval.judge import Graded, Judge
 from eval.judge_again import judge_again
-from eval.matrix import Matrix, Pair, measure, registry_pairs, right_pairs
+from eval.measure_pairs import right_pairs
 from eval.phases import Clock, StartPhase
-from eval.plain import load_plain, plain_pairs, save_plain
 from eval.pools import Pools, View
-from eval.redraw import load_matrix, save_matrix
-from eval.row_digest import changed_row, row_digest, rows_digest
+from eval.row_digest import changed_row, row_digest
 from eval.row_sources import Entry
 from eval.rows import Rows
+from eval.validation import Validation
 from eval.variants import Variant, budget_of, samples_of, variants
 from experts.pool import ExpertPool
 from orchestrator.budget import Budget
@@ -63,15 +62,10 @@ class Session:
 
     async def run(self) -> int:
         """Run what the journal lacks; returns how many trajectories that was."""
-        if self.config.needs_matrix:
-            with self.clock.phase("matrix"):
-                pairs = registry_pairs(self.pools.registry)
-                self.choices = Choices(await self._measured("matrix", pairs, load_matrix, save_matrix))
-        if self.config.needs_plain:
-            with self.clock.phase("experts alone"):
-                pairs = plain_pairs(self.pools.registry, self.pools.plain)
-                plain = await self._measured("experts alone", pairs, load_plain, save_plain)
-                self.choices = replace(self.choices, plain=plain)
+        validation = Validation(
+            self.config, self.pools, self.folder, self.pool, self.judge, self.retry_errors, self.start_phase, self.clock
+        )
+        self.choices = await validation.choices(self.splits)
         ran = 0
         if self.retry_errors:
             width = self.config.concurrency
@@ -126,38 +120,12 @@ class Session:
         whole = samples_of(self.config, variant) * sum(count or 0 for count in counts)
         return max(1, whole - done)
 
-    async def _measured(
-        self,
-        name: str,
-        pairs: Sequence[Pair],
-        load: Callable[[Path, int, str], Matrix | None],
-        save: Callable[[Path, int, Matrix, str], None],
-    ) -> Matrix:
-        """These pairs on the validation rows; measured once for a folder and number of rows."""
-        rows = next(rows for rows in self.splits if rows.split == VALIDATION)
-        tasks = await asyncio.to_thread(lambda: [entry.task for entry in rows])
-        digest = rows_digest(tasks)
-        saved = load(self.folder, len(tasks), digest)
-        if saved is not None and not (self.retry_errors and saved.errors):
-            return saved
-        advance = self.start_phase(name, len(tasks) * len(pairs))
-        matrix = await measure(
-            tasks,
-            self.pool,
-            pairs,
-            judge=self.judge,
-            concurrency=self.config.expert_concurrency,
-            deadline_s=self.config.deadlines.call_s,
-            on_done=advance,
-        )
-        save(self.folder, len(tasks), matrix, digest)
-        return matrix
-
     async def _run_variant(self, variant: Variant) -> int:
         feed = Feed(self._pending(variant))
         try:
             if not await feed.any():
                 return 0
+            await self.judge.ready()
             with self.clock.phase(f"arm {variant.key}"):
                 return await self._run_arm(variant, feed)
         finally:

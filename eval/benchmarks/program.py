@@ -80,6 +80,21 @@ def run_tests(gold: str, answer: str | None, *, limits: SandboxLimits = LIMITS) 
     return Score(float(result.passed), program[:200], f"tests {result.status}: {_why(result)}")
 
 
+def require_sandbox(benchmark: str) -> None:
+    """Raises UserFault where nothing here can keep a program in, with all that was tried: then no answer of
+    ``benchmark`` can be scored. Takes about a second; a busy machine is given a second try."""
+    result = run_python("", packages=PACKAGES, limits=LIMITS)
+    if result.status == "refused":
+        result = run_python("", packages=PACKAGES, limits=LIMITS)
+    if result.status == "refused":
+        raise UserFault(
+            f"the answers of {benchmark} are programs, and there is no sandbox here to run them in: {result.detail}",
+            where=f"benchmark {benchmark}",
+            fix="install bubblewrap (its program is bwrap), or allow user namespaces, or use Linux 5.13 or later with "
+            "Landlock on x86-64; docs/sandbox.md tells what each needs",
+        )
+
+
 def _why(result: SandboxResult) -> str:
     if result.passed:
         return "all pass"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,8 +21,11 @@ class Began:
 
 @dataclass(frozen=True)
 class Progressed:
+    """``warnings``: all that the shard's run warned of so far."""
+
     shard: Shard
     phases: Mapping[str, Steps]
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

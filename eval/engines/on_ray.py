@@ -36,6 +36,7 @@ def evaluate_on_ray(
     retry_errors: bool = False,
     show: Show = lambda name, done, steps: None,
     tell: Tell = lambda text: None,
+    warn: Tell = lambda text: None,
     start_phase: StartPhase = silent,
 ) -> Evaluation:
     """Run what is missing of each shard, then merge them into ``run``.
@@ -49,6 +50,7 @@ def evaluate_on_ray(
         address: of the cluster; see `eval.engines.ray_cluster.connected`.
         show: is told the progress of all shards together.
         tell: is told where shards run, and what became of dead ones.
+        warn: as of `eval.run.evaluate`; what several shards warn of is told once.
 
     Raises:
         UserFault: a shard could not be finished (with its reason; the others are), a node does not see the folder,
@@ -66,7 +68,7 @@ def evaluate_on_ray(
                 folder.mkdir(exist_ok=True)
             job = Job(config, tuple(str(path) for path in registry), digest, Path.cwd(), shared, limit, retry_errors)
             crew = RayCrew(plan, job)
-            finished = Supervisor(plan.shards, crew, show=show, tell=tell).run()
+            finished = Supervisor(plan.shards, crew, show=show, tell=tell, warn=warn).run()
         finally:
             shared.remove()
     outputs = merge(plan.folders, run, anew=True, start_phase=start_phase)

@@ -11,7 +11,7 @@ from typing import Any
 
 from eval.engines.events import Began, Died, Event, Finished, Progressed, Refused
 from eval.engines.plan import Plan
-from eval.engines.worker import Job, Outcome, Worker
+from eval.engines.worker import Job, Look, Outcome, Worker
 from eval.shard import Shard
 from registry.errors import UserFault
 
@@ -96,7 +96,7 @@ class RayCrew:
         from ray.exceptions import RayError
 
         try:
-            return [Progressed(shard, ray.get(member.actor.progress.remote(), timeout=STOP_S))]
+            return [_progressed(shard, ray.get(member.actor.look.remote(), timeout=STOP_S))]
         except RayError:
             return []
 
@@ -105,10 +105,10 @@ class RayCrew:
 
         events: list[Event] = []
         if member.progress is not None and _ready(member.progress):
-            events.append(Progressed(shard, ray.get(member.progress)))
+            events.append(_progressed(shard, ray.get(member.progress)))
             member.progress = None
         if member.progress is None:
-            member.progress = member.actor.progress.remote()
+            member.progress = member.actor.look.remote()
         return events
 
     def _end(self, shard: Shard) -> None:
@@ -123,6 +123,10 @@ def _ready(reference: Any) -> bool:
     import ray
 
     return bool(ray.wait([reference], num_returns=1, timeout=0)[0])
+
+
+def _progressed(shard: Shard, look: Look) -> Event:
+    return Progressed(shard, look.phases, look.warnings)
 
 
 def _ending(shard: Shard, outcome: Outcome) -> Event:

@@ -23,7 +23,8 @@ Tell = Callable[[str], None]
 
 
 class Supervisor:
-    """Supervises the shards of one evaluation."""
+    """Supervises the shards of one evaluation. ``tell``: is told where shards run and what became of dead ones;
+    ``warn``: each warning of a shard's run, the same one of several shards once."""
 
     def __init__(
         self,
@@ -32,6 +33,7 @@ class Supervisor:
         *,
         show: Show,
         tell: Tell,
+        warn: Tell = lambda text: None,
         restarts: Restarts | None = None,
         patience_s: float = PATIENCE_S,
         clock: Callable[[], float] = time.monotonic,
@@ -39,6 +41,7 @@ class Supervisor:
         self._shards, self._crew, self._show, self._tell = tuple(shards), crew, show, tell
         self._restarts = restarts or Restarts()
         self._patience_s, self._clock = patience_s, clock
+        self._warn, self._warned = warn, set[str]()
         self._board = Board(shards)
         self._placed: set[Shard] = set()  # a node has it
         self._started: set[Shard] = set()  # asked for, and not ended
@@ -85,6 +88,7 @@ class Supervisor:
         shard = event.shard
         if isinstance(event, Progressed):
             self._board.update(shard, event.phases)
+            self._pass_on(event.warnings)
             return
         if isinstance(event, Began):
             self._placed.add(shard)
@@ -100,6 +104,13 @@ class Supervisor:
             self._tell(f"shard {shard} cannot go on: {event.fault.what}")
         else:
             self._bury(event)
+
+    def _pass_on(self, warnings: Sequence[str]) -> None:
+        """Each once: all shards were begun with the same versions, as a rule."""
+        for line in warnings:
+            if line not in self._warned:
+                self._warned.add(line)
+                self._warn(line)
 
     def _bury(self, event: Died) -> None:
         wait = self._restarts.after_death(event.shard)

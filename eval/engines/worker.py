@@ -48,12 +48,21 @@ class Outcome:
     again: bool = False
 
 
+@dataclass(frozen=True)
+class Look:
+    """What a worker tells while it runs."""
+
+    phases: dict[str, Steps]
+    warnings: tuple[str, ...] = ()
+
+
 class Worker:
     """Runs one shard once. ``run`` blocks; the others may be called from other threads meanwhile."""
 
     def __init__(self, job: Job, shard: Shard, folder: Path) -> None:
         self.job, self.shard, self.folder = job, shard, folder
         self.counter = Counter()
+        self._warnings: list[str] = []
         self._stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -77,6 +86,13 @@ class Worker:
 
     def progress(self) -> dict[str, Steps]:
         return self.counter.read()
+
+    def look(self) -> Look:
+        """Progress, and every warning so far: the versions with which the shard's folder was begun are others now."""
+        return Look(self.counter.read(), tuple(self._warnings))
+
+    def warn(self, line: str) -> None:
+        self._warnings.append(line)
 
     def stop(self) -> None:
         """End the run as an interrupted one ends: what is finished is in the journal, and processes are gone."""
@@ -122,5 +138,6 @@ async def _evaluate(worker: Worker) -> Outcome:
         retry_errors=job.retry_errors,
         shard=worker.shard,
         start_phase=worker.counter.start_phase,
+        warn=worker.warn,
     )
     return Outcome(done.ran, done.repaired_bytes)

@@ -82,6 +82,7 @@ def arm_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
             "entry": entry,
             "lenient": lenient_of(entry),
             "average": average_of(entry),
+            "average_ci95": entry.get("average_ci95"),
             "unseen": unseen.get(name),
             "shared": shared.get(name),
         }

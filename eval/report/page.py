@@ -20,12 +20,14 @@ from markupsafe import Markup, escape
 from eval.matrix import Matrix
 from eval.report import heat
 from eval.report.bundle import Bundle, json_in_html
+from eval.report.cards import clean
 from eval.report.choice import MOST_ERRORS
 from eval.report.overview import arm_rows, arms_of, filters, group_tables, lead_of, subtitle, tiles
 from eval.report.plots import Sized, accuracy_plot, drawn, latency_plot, samples_plot, scaling_plot
 from eval.report.routing_view import matrix_view, routing_view
 from eval.report.thumbnails import SIDE
 from eval.whole_file import write_whole
+from registry.errors import UserFault
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Material:
     """Arms with skill pools of known size."""
     limit: int = 0
     """Bytes that cards and pictures were allowed to take."""
+    unread: UserFault | None = None
+    """Why the rows could not be read, so that there are no pictures."""
 
 
 def render(material: Material) -> str:
@@ -111,11 +115,16 @@ def _page(material: Material) -> dict[str, Any]:
         "limit_mb": material.limit / 1e6,
         "full": bundle.full,
         "side": SIDE,
+        "unread": None if material.unread is None else _told(material.unread),
         "pictures_missing": sum(url is None for url in material.pictures),
         "most_errors": MOST_ERRORS,
         "filters": {name: options for name, options in filters(data["cards"], data["strings"]).items() if options},
         "made_with": {"seed": results["seed"], **results["versions"]},
     }  # fmt: skip
+
+
+def _told(fault: UserFault) -> dict[str, str]:
+    return {"what": clean(fault.what), "where": clean(fault.where), "fix": clean(fault.fix)}
 
 
 def _breakable(name: str) -> Markup:

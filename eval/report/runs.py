@@ -123,6 +123,7 @@ def _row(arm: str, runs: Sequence[Run], distinct: bool) -> dict[str, Any]:
             "ci95": entry.get("ci95"),
             "lenient": (lenient_of(entry) or {}).get("accuracy"),
             "average": average_of(entry),
+            "average_ci95": entry.get("average_ci95"),
             "n": entry["n"],
         }
         for entry in entries

@@ -60,6 +60,9 @@ def interval_of(entry: Mapping[str, Any], measure: Measure) -> Pair | None:
     """The 95 % interval in the table's unit, where results.json has one for this value.
 
     Raises ValueError for a bound that is no finite number."""
+    if _AT_K.fullmatch(measure.name):
+        family, _, k = measure.name.partition("@")
+        return _bounds(_inside(entry.get(f"{family}_at_k_ci95"), k), measure)
     if measure.name != "accuracy":
         return None
     average, accuracy, bounds = (entry.get(name) for name in ("average", "accuracy", "ci95"))
@@ -68,10 +71,7 @@ def interval_of(entry: Mapping[str, Any], measure: Measure) -> Pair | None:
         bounds = own
     elif average is not None and average != accuracy and not math.isclose(_finite(average), _finite(accuracy)):
         return None  # the headline is another mean than the one whose interval is known
-    if not isinstance(bounds, list | tuple) or len(bounds) != 2:
-        return None
-    low, high = (_number(one, "ci95") for one in bounds)
-    return None if low is None or high is None else (measure.scale * low, measure.scale * high)
+    return _bounds(bounds, measure)
 
 
 def ks_of(entry: Mapping[str, Any], family: str) -> set[int]:
@@ -107,6 +107,13 @@ def _raw(entry: Mapping[str, Any], name: str) -> Any:
         return _inside(entry.get(name), "mean")
     family, _, k = name.partition("@")
     return _inside(entry.get(f"{family}_at_k"), k)
+
+
+def _bounds(found: Any, measure: Measure) -> Pair | None:
+    if not isinstance(found, list | tuple) or len(found) != 2:
+        return None
+    low, high = (_number(one, "ci95") for one in found)
+    return None if low is None or high is None else (measure.scale * low, measure.scale * high)
 
 
 def _finite(value: Any) -> float:

@@ -68,6 +68,7 @@ def run_on_ray(
         retry_errors=retry_errors,
         show=totals(progress),
         tell=lambda text: progress.console.print(text, markup=False, highlight=False),
+        warn=lambda text: progress.console.print(text, style="yellow", markup=False, highlight=False),
         start_phase=phases(progress),
     )
 

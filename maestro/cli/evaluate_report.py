@@ -26,20 +26,25 @@ def report(
     title: Annotated[str, typer.Option("--title", help="Of the page over several.")] = "Evaluations",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Make results.json, the figures and report.html anew from the journal; of several runs, one page together."""
+    """Make results.json, the figures and report.html anew from the journal; of several runs, one page together.
+
+    Where the benchmark's data cannot be read, the report lacks its pictures and says why.
+    """
     if out is not None or len(runs) > 1:
         _together(runs, out, title, as_json)
         return
     from eval.redraw import redraw
-    from maestro.cli.results_table import tell_results
+    from maestro.cli.results_table import tell_results, tell_unread
 
     with progress_display(Console(stderr=True, quiet=as_json)) as progress:
         made = redraw(runs[0], start_phase=phases(progress))
     if as_json:
-        typer.echo(json.dumps({"results": str(made.results_path), "report": str(made.report_path)}))
+        missing = {} if made.unread is None else {"without_pictures": str(made.unread)}
+        typer.echo(json.dumps({"results": str(made.results_path), "report": str(made.report_path), **missing}))
         return
     console = Console()
     tell_results(console, made.results)
+    tell_unread(console, made.unread)
     tell_files(console, report=made.report_path)
 
 

@@ -59,7 +59,7 @@ def merge(
 ) -> None:
     """Put the shards of an evaluation together: journal, results.json, scores.jsonl and report.html as of one run."""
     from eval.merge import merge as put_together
-    from maestro.cli.results_table import tell_results
+    from maestro.cli.results_table import tell_results, tell_unread
 
     with progress_display(Console(stderr=True, quiet=as_json)) as progress:
         made = put_together(runs, out, start_phase=phases(progress))
@@ -68,6 +68,7 @@ def merge(
         return
     console = Console()
     tell_results(console, made.results)
+    tell_unread(console, made.unread)
     if made.results["status"] != "complete":
         missing = made.results["expected"] - made.results["trajectories"]
         console.print(f"[yellow]{missing} trajectories have not run, {made.results['errors']} failed;")

@@ -95,7 +95,8 @@ def matrix(
 async def _measure(
     registry: Registry, tasks: list[Task], cache: Path | None, endpoints: Path | None, progress: Progress
 ) -> Matrix:
-    from eval.matrix import measure, registry_pairs
+    from eval.matrix import registry_pairs
+    from eval.measure_pairs import measure
     from experts.pool import ExpertPool
 
     pairs = registry_pairs(registry)

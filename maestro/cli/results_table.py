@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from registry.errors import UserFault
+
 MOST_GROUPS = 40
 """Lines; the rest is in results.json."""
 _WIDE = 5
@@ -24,15 +26,29 @@ def tell_results(console: Console, results: Mapping[str, Any]) -> None:
         console.print(line, style="yellow", markup=False, highlight=False)
 
 
+def tell_unread(console: Console, why: UserFault | None) -> None:
+    """Say why a report has no pictures, where it has none."""
+    if why is None:
+        return
+    for line in (
+        f"The report has no pictures, as the rows of the benchmark cannot be read:\n  {why}",
+        "Numbers, plots and texts are whole. If the data has moved, the same `maestro evaluate` with --data-root adds "
+        "the pictures; once it is back, `maestro evaluate report` does.",
+    ):
+        console.print(line, style="yellow", markup=False, highlight=False)
+
+
 def results_table(results: Mapping[str, Any]) -> Table:
     """Every arm on the test split. `len.` and `avg.` are there only where an arm's accuracy by the lenient rule, or the
-    benchmark's published average, is another number than its accuracy."""
+    benchmark's published average (with its own interval), is another number than its accuracy."""
     arms = dict(_arms(results))
+    own = any(map(_own_average, arms.values()))
     columns = [
         ("acc.", lambda entry: _number(entry["accuracy"], 3), True),
         ("95 %", _interval, True),
         ("len.", _lenient, any(map(_differs, arms.values()))),
-        ("avg.", lambda entry: _number(entry.get("average"), 3), any(map(_own_average, arms.values()))),
+        ("avg.", lambda entry: _number(entry.get("average"), 3), own),
+        ("95 %", lambda entry: _range(entry.get("average_ci95")), own and _has(arms, "average_ci95")),
         ("greedy", lambda entry: _number(entry["greedy"], 3) if "greedy" in entry else "", _has(arms, "greedy")),
         ("unseen", lambda entry: _number(entry["unseen"], 3), bool(results.get("unseen"))),
         ("n", lambda entry: str(entry["n"]), True),
@@ -125,8 +141,11 @@ def _has(arms: Mapping[str, Mapping[str, Any]], key: str) -> bool:
 
 
 def _interval(entry: Mapping[str, Any]) -> str:
-    low, high = entry["ci95"] or (None, None)
-    return "" if low is None else f"{low:.2f}-{high:.2f}"
+    return _range(entry["ci95"])
+
+
+def _range(ci95: Sequence[float] | None) -> str:
+    return "" if not ci95 else f"{ci95[0]:.2f}-{ci95[1]:.2f}"
 
 
 def _number(value: float | None, places: int) -> str:

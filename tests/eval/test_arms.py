@@ -10,7 +10,8 @@ import pytest
 
 from eval.arms import Choices, PairByFamily, PairByRow, build_policy
 from eval.config import EvalConfig, load_eval_config
-from eval.matrix import Cell, Matrix, measure, right_pairs
+from eval.matrix import Cell, Matrix
+from eval.measure_pairs import measure, right_pairs
 from eval.variants import variants
 from experts.images import Picture
 from experts.outcome import Delegation, Outcome

@@ -51,12 +51,14 @@ class Told:
 
     def __init__(self, crew: ScriptedCrew, **options: object) -> None:
         self.lines: list[str] = []
+        self.warnings: list[str] = []
         self.shown: list[tuple[str, int, int | None]] = []
         self.supervisor = Supervisor(
             [FIRST, SECOND],
             crew,
             show=lambda *seen: self.shown.append(seen),
             tell=self.lines.append,
+            warn=self.warnings.append,
             clock=lambda: crew.now,
             **options,  # type: ignore[arg-type]
         )
@@ -218,3 +220,14 @@ def test_a_run_made_without_an_engine_is_not_written_over(tmp_path: Path) -> Non
         check_target(tmp_path, anew=True)
     (tmp_path / "journal.jsonl").unlink()
     check_target(tmp_path, anew=True)
+
+
+def test_what_several_shards_warn_of_is_told_once() -> None:
+    old = "this run was begun with other versions (then -> now): numpy 1 -> 2"
+    other = "this run was begun with other versions (then -> now): ray 1 -> 2"
+    first = [Began(FIRST, "a"), Progressed(FIRST, {}, [old]), Progressed(FIRST, {}, [old]), Finished(FIRST, 1, 0)]
+    second = [Began(SECOND, "b"), Progressed(SECOND, {}, [old, other]), Finished(SECOND, 1, 0)]
+    told = Told(ScriptedCrew({FIRST: [first], SECOND: [second]}))
+    told.supervisor.run()
+    assert told.warnings == [old, other]
+    assert told.lines == ["shard 1/2 runs on a", "shard 2/2 runs on b"]

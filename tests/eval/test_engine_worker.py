@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -59,8 +60,23 @@ def test_a_worker_evaluates_its_shard_from_the_folder_of_the_start(job: Callable
     assert (first.run().ran, second.run().ran) == (4, 4)
     assert first.progress()["keyword"] == (2, 2)
     assert first.run().ran == 0
+    assert first.look().warnings == ()
     results = merge([tmp_path / "run-1", tmp_path / "run-2"], tmp_path / "run").results
     assert (results["status"], results["trajectories"]) == ("complete", 8)
+
+
+def test_a_shard_that_goes_on_with_another_version_says_what_the_ordinary_run_says(
+    job: Callable[..., Job], tmp_path: Path
+) -> None:
+    Worker(job(limit=2), Shard(1, 2), tmp_path / "run-1").run()
+    file = tmp_path / "run-1" / "eval.json"
+    asked = json.loads(file.read_text())
+    numpy = asked["versions"]["numpy"]
+    file.write_text(json.dumps(asked | {"versions": asked["versions"] | {"numpy": "0.1"}}))
+    again = Worker(job(), Shard(1, 2), tmp_path / "run-1")
+    assert again.run().ran == 2
+    assert again.look().warnings == (f"this run was begun with other versions (then -> now): numpy 0.1 -> {numpy}",)
+    assert again.look().phases["keyword"] == (1, 1)
 
 
 def test_an_earlier_merge_is_replaced_unless_it_holds_more_than_its_shards(
@@ -107,7 +123,11 @@ def test_a_folder_that_shows_late_is_waited_for(tmp_path: Path) -> None:
     file = next(tmp_path.glob(".seen-*"))
     secret = file.read_text()
     file.unlink()
-    shared.check(wait_s=30.0, sleep=lambda seconds: file.write_text(secret) and None)
+
+    def show(seconds: float) -> None:
+        file.write_text(secret)
+
+    shared.check(wait_s=30.0, sleep=show)
 
 
 def test_another_registry_on_the_node_is_refused(job: Callable[..., Job], tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from eval.redraw import redraw
 from eval.replay import replay
+from eval.report.runs import write_runs
 from eval.run import Evaluation, evaluate
 from maestro.cli.results_table import tell_results
 from registry.errors import UserFault
@@ -150,3 +151,19 @@ def test_pairs_are_chosen_on_rows_that_are_not_in_the_test(birds: Birds) -> None
     assert (results["rows"], results["status"]) == ({"test": 8, "validation": 4}, "complete")
     assert results["matrix"]["best_single_pair"]["pair"] == "Reader@@Reading"
     assert results["baselines"]["best"]["accuracy"] == results["baselines"]["reader"]["accuracy"]
+
+
+def test_the_interval_of_the_benchmarks_own_average_stands_beside_it_in_terminal_and_report(birds: Birds) -> None:
+    results = start(birds, limit=11).results
+    entry = results["baselines"]["reader"]
+    assert (entry["accuracy"], entry["average"]) == (pytest.approx(7 / 11), pytest.approx((4 / 6 + 3 / 5) / 2))
+    assert entry["average_ci95"] == pytest.approx((0.35, 11 / 12))
+    head, line = [text.split() for text in printed(results).splitlines() if text.split()[:1] in (["arm"], ["reader"])]
+    assert head[:7] == ["arm", "acc.", "95", "%", "len.", "avg.", "95"]
+    assert line[:6] == ["reader", "0.636", "0.36-0.91", "1.000", "0.633", "0.35-0.92"]
+    page = (birds.run / "report.html").read_text()
+    assert '<td>0.633 <span class="range">0.35–0.92</span></td>' in page
+    both = write_runs([birds.run], birds.folder / "all.html").read_text()
+    assert '<span class="range">average 0.633 (0.35–0.92)</span>' in both
+    without = {**results, "baselines": {"reader": {k: v for k, v in entry.items() if k != "average_ci95"}}}
+    assert "0.633" in printed(without) and "0.35-0.92" not in printed(without)

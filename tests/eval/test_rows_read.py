@@ -11,8 +11,9 @@ from made_benchmark import Birds, row
 from eval.benchmarks.tally import Tally
 from eval.phases import silent
 from eval.row_sources import Entry, Source
-from eval.rows import Rows, load_rows, load_splits
+from eval.rows import Rows
 from eval.shard import Shard
+from eval.splits import load_rows, load_splits
 from orchestrator.task import Task
 from registry.errors import UserFault
 

@@ -107,3 +107,28 @@ def test_an_unknown_table_is_refused_with_those_there_are(app: typer.Typer, tmp_
     run = write_run(tmp_path / "run", "vstar", {"after": 0.5})
     with pytest.raises(UserFault, match="1, 2, 6, 7, 8, 9, 10, 11"):
         CliRunner().invoke(app, [str(run), "--table", "3"], catch_exceptions=False)
+
+
+def test_intervals_of_pass_at_k_are_in_every_format_as_those_of_accuracy_are(app: typer.Typer, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", "vstar", {"after": 0.5})
+    results = json.loads((run / "results.json").read_text())
+    results["after"] |= {
+        "pass_at_k": {"1": 0.5, "8": 0.9}, "pass_at_k_ci95": {"1": [0.45, 0.55], "8": [0.8, 0.95]},
+        "sc_at_k": {"1": 0.5, "8": 0.625}, "sc_at_k_ci95": {"1": [0.45, 0.55], "8": [0.5, 0.75]},
+    }  # fmt: skip
+    (run / "results.json").write_text(json.dumps(results))
+    call = [str(run), "--table", "8", "--table", "9", "--out", str(tmp_path), "--ci"]
+    CliRunner().invoke(app, call, catch_exceptions=False)
+    text = (tmp_path / "tables.md").read_text()
+    tex = "".join((tmp_path / f"table-{number}.tex").read_text() for number in (8, 9))
+    for value, low, high in (("90.0", "80.0", "95.0"), ("62.5", "50.0", "75.0")):
+        assert f"{value} ({low}–{high})" in text
+        assert rf"{value} {{\scriptsize ({low}--{high})}}" in tex
+    with (tmp_path / "tables.csv").open(newline="") as file:
+        cells = {
+            (one["measure"], one["value"]): (one["ci95_low"], one["ci95_high"])
+            for one in csv.DictReader(file)
+            if (one["row"], one["column"]) == ("after", "vstar")
+        }
+    assert cells["pass@8", "90.0"] == ("80.0", "95.0")
+    assert cells["sc@8", "62.5"] == ("50.0", "75.0")

@@ -11,7 +11,7 @@ import pytest
 
 from eval.tables.build import build
 from eval.tables.choice import Asked, own_rows
-from eval.tables.measure import measure_named
+from eval.tables.measure import interval_of, measure_named
 from eval.tables.paper import load_paper
 from eval.tables.table import Line, Table
 from registry.errors import UserFault
@@ -333,3 +333,30 @@ def test_an_arm_that_no_run_holds_is_refused_with_the_nearest(tmp_path: Path) ->
         table(1)
     with pytest.raises(UserFault, match="is not NAME=RUN"):
         Asked.parse("runs/x")
+
+
+def test_pass_and_self_consistency_carry_their_own_intervals(tmp_path: Path) -> None:
+    own = {
+        "pass_at_k": {"1": 0.6, "8": 0.9},
+        "sc_at_k": {"1": 0.6, "8": 0.7},
+        "pass_at_k_ci95": {"1": [0.55, 0.65], "8": [0.85, 0.94]},
+        "sc_at_k_ci95": {"1": [0.55, 0.65], "8": None},
+    }
+    found = table(9, make_run(tmp_path / "run", "vstar", {"after": entry(0.6, **own)}))
+    eight = line(found, "after", "pass@8").cells["vstar"]
+    assert (eight.value, eight.ci95) == (90.0, pytest.approx((85.0, 94.0)))
+    assert line(found, "after", "pass@1").cells["vstar"].interval(measure_named("pass@1")) == "55.0–65.0"
+    assert interval_of(entry(0.6, **own), measure_named("sc@1")) == pytest.approx((55.0, 65.0))
+    assert interval_of(entry(0.6, **own), measure_named("sc@8")) is None
+    assert interval_of(entry(0.6, **own), measure_named("pass@8 - sc@8")) is None
+    assert interval_of(entry(0.6), measure_named("pass@1")) is None
+    broken = entry(0.6, pass_at_k_ci95={"1": ["x", 1]})
+    with pytest.raises(UserFault, match="'ci95' is no number but 'x'"):
+        table(9, make_run(tmp_path / "broken", "vstar", {"after": broken}))
+
+
+def test_several_runs_of_one_benchmark_have_a_spread_and_no_interval_of_pass_at_k(tmp_path: Path) -> None:
+    own = {"pass_at_k": {"1": 0.6, "8": 0.9}, "pass_at_k_ci95": {"1": [0.5, 0.7], "8": [0.8, 1.0]}}
+    runs = [make_run(tmp_path / f"s{seed}", "vstar", {"after": entry(0.6, **own)}, seed=seed) for seed in (0, 1)]
+    cell = line(table(9, *runs), "after", "pass@8").cells["vstar"]
+    assert (cell.value, cell.sd, cell.ci95) == (90.0, 0.0, None)

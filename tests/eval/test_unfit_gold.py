@@ -145,22 +145,6 @@ def test_what_could_not_be_scored_is_repeated_only_when_asked(birds: Birds) -> N
     assert start(birds, config, retry_errors=True).ran == 1
 
 
-def test_a_sandbox_that_cannot_be_set_up_ends_no_run(birds: Birds, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = YAML.replace("answer: {columns: answer}", "answer: {columns: answer, kind: program}")
-    text = text.replace("official: chartqa_official, lenient: chartqa", "official: humaneval_v")
-    (birds.folder / "birds.yaml").write_text(text)
-    birds.write([row(n, question="say pass", answer="assert True") for n in range(3)])
-    refused = SandboxResult("refused", detail="no namespaces here")
-    monkeypatch.setattr(program, "run_python", lambda *_, **__: refused)
-    done = start(birds, birds.config())
-    entry = done.results["baselines"]["reader"]
-    assert (entry["accuracy"], entry["errors"], entry["failures"]) == (None, 3, {"scoring": 3})
-    assert {line["unscored"] for line in journal(birds)} == {"the program can't be run: no namespaces here"}
-    monkeypatch.undo()
-    monkeypatch.syspath_prepend(str(birds.folder))
-    assert start(birds, birds.config(), retry_errors=True).results["baselines"]["reader"]["accuracy"] == 1.0
-
-
 def test_a_check_without_a_sandbox_names_every_row(
     birds: Birds, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
