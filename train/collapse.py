@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 WINDOW = 10
+GIVEN_UP_ABOVE = 0.5
+"""Share of a step's rows, as `watch.given_up_above` has it where nothing is said."""
 _NUMBERS = ("entropy", "grad_norm", "policy_loss", "kl", "reward")
 
 
@@ -35,18 +37,22 @@ class Raised:
     times: int
 
 
-def alarms(history: Sequence[Mapping[str, Any]], *, max_gap: float) -> list[Alarm]:
+def alarms(
+    history: Sequence[Mapping[str, Any]], *, max_gap: float, given_up_above: float = GIVEN_UP_ABOVE
+) -> list[Alarm]:
     """Alarms that the newest record of `history` (step records in order) gives rise to."""
-    rules = Rules(max_gap)
+    rules = Rules(max_gap, given_up_above)
     found: list[Alarm] = []
     for record in history:
         found = rules.judge(record)
     return found
 
 
-def raised(history: Iterable[Mapping[str, Any]], *, max_gap: float) -> list[Raised]:
+def raised(
+    history: Iterable[Mapping[str, Any]], *, max_gap: float, given_up_above: float = GIVEN_UP_ABOVE
+) -> list[Raised]:
     """All alarms of a run, by the step at which each was first raised; its text is that of the first time."""
-    rules, found = Rules(max_gap), dict[str, Raised]()
+    rules, found = Rules(max_gap, given_up_above), dict[str, Raised]()
     for record in history:
         for alarm in rules.judge(record):
             known = found.get(alarm.name) or Raised(alarm, record["step"], record["step"], 0)
@@ -57,11 +63,12 @@ def raised(history: Iterable[Mapping[str, Any]], *, max_gap: float) -> list[Rais
 class Rules:
     """Judges step records one after another. Windows are of `WINDOW` steps; before two of them nothing falls or rises.
 
-    max_gap: largest |p_actor - p_rollout| that is rounding.
+    max_gap: largest |p_actor - p_rollout| that is rounding. given_up_above: share of a step's rows that may be given
+    up before it is fatal.
     """
 
-    def __init__(self, max_gap: float) -> None:
-        self._max_gap = max_gap
+    def __init__(self, max_gap: float, given_up_above: float = GIVEN_UP_ABOVE) -> None:
+        self._max_gap, self._given_up_above = max_gap, given_up_above
         self._last: deque[Mapping[str, Any]] = deque(maxlen=WINDOW)
         self._first: list[Mapping[str, Any]] = []
         self._best: float | None = None
@@ -75,6 +82,7 @@ class Rules:
         if len(self._first) < WINDOW:
             self._first.append(now)
         found = [*_numbers(now), *_gap(now, self._max_gap), *_experts(now)]
+        found += _given_up(now, self._given_up_above)
         if len(self._last) == WINDOW:
             found += self._windows(now["step"])
         return found
@@ -146,6 +154,21 @@ def _experts(now: Mapping[str, Any]) -> list[Alarm]:
             "want of experts; they are left out of the update",
         )
     ]
+
+
+def _given_up(now: Mapping[str, Any], above: float) -> list[Alarm]:
+    """Rows that came back as often as they may and were lost again: nothing is learned from them in this pass."""
+    count = int(now.get("rows_given_up") or 0)
+    if count == 0:
+        return []
+    rows = max(count, now.get("groups") or 0)
+    text = (
+        f"step {now['step']}: {count} of {rows} rows ({count / rows:.0%}) are given up: machinery lost their rollouts "
+        "each time they came back; see expert_failures and logs/, or raise grpo.requeue"
+    )
+    if count > above * rows:
+        return [Alarm("most_rows_given_up", f"{text} (more than watch.given_up_above, {above:.0%})", fatal=True)]
+    return [Alarm("rows_given_up", text)]
 
 
 def _better(choose: Any, known: float | None, value: float | None) -> float | None:

@@ -116,7 +116,8 @@ def _run_job(
                 writer.write(record)
                 on_step(record)
                 _keep(config, paths, model, record, follower.history, on_alarm)
-                for alarm in alarms(follower.history, max_gap=config.grpo.max_gap):
+                bounds = {"max_gap": config.grpo.max_gap, "given_up_above": config.watch.given_up_above}
+                for alarm in alarms(follower.history, **bounds):
                     if alarm.name not in told:
                         told.add(alarm.name)
                         on_alarm(f"{alarm.name}: {alarm.text}")

@@ -19,7 +19,7 @@ from verl.trainer.ppo.core_algos import (
 )
 
 from train.placeholders import forbid_placeholders
-from train.platform.patches import embed_patches_by_product
+from train.platform.patches import install
 
 NAME = "maestro_clip"
 GSPO = "maestro_gspo"
@@ -100,5 +100,5 @@ def _use_threads() -> None:
 
 
 forbid_placeholders()
-if os.environ.get(THREADS_VARIABLE):  # the actor of a host without accelerators, before it computes anything
-    embed_patches_by_product()
+if os.environ.get(THREADS_VARIABLE):  # a host without accelerators
+    install()

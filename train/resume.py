@@ -60,7 +60,13 @@ def resume_settings(config: TrainConfig, paths: RunPaths) -> dict[str, Any]:
 
 
 def check_source(config: TrainConfig, paths: RunPaths) -> None:
-    """Refuse a checkpoint that this run cannot go on from, before anything is started. Raises UserFault."""
+    """Refuse a checkpoint that this run cannot go on from, its own or another's, before anything is started.
+
+    Raises UserFault.
+    """
+    own = checkpoints.complete_steps(paths.checkpoints)
+    if own:
+        _check_processes(config, paths.checkpoints / f"global_step_{own[-1]}")
     source = source_of(config, paths)
     if source is None:
         return
@@ -70,13 +76,7 @@ def check_source(config: TrainConfig, paths: RunPaths) -> None:
             where=str(source),
             fix=f"give grpo.steps above {step_of(source)}: steps are counted on from the checkpoint's",
         )
-    processes = config.cluster.nodes * config.cluster.gpus_per_node
-    if checkpoints.world_size(source) != processes:
-        raise UserFault(
-            f"a checkpoint of {checkpoints.world_size(source)} processes, and this run has {processes}",
-            where=str(source),
-            fix="train on as many GPUs, or start from its exported policy (policy: FOLDER)",
-        )
+    _check_processes(config, source)
     model = Path(config.policy).expanduser() if config.policy else paths.cold
     if not config.policy and not (model / "config.json").exists():
         model = _cold_of(source)
@@ -93,6 +93,23 @@ def check_source(config: TrainConfig, paths: RunPaths) -> None:
             where=f"{source}, against {model}",
             fix="start from the policy that the checkpoint belongs to, or without resume",
         )
+
+
+def _check_processes(config: TrainConfig, checkpoint: Path) -> None:
+    """Each process of verl's keeps its own part of weights and optimiser, in a file named by their number; verl joins
+    and parts no files, so another number would end with "no such file" once the GPUs are taken."""
+    before, now = checkpoints.world_size(checkpoint), config.cluster.nodes * config.cluster.gpus_per_node
+    if before != now:
+        raise UserFault(
+            f"a checkpoint of {_processes(before)}, and this run would have {now}",
+            where=str(checkpoint),
+            fix=f"train with {_processes(before)} (cluster.nodes x cluster.gpus_per_node), or begin another run from "
+            "the exported policy (`maestro train export`, then policy: FOLDER), with a new optimiser",
+        )
+
+
+def _processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count} processes"
 
 
 def take_cold_policy(config: TrainConfig, paths: RunPaths) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from registry.errors import UserFault
-from train.collapse import Raised, raised
+from train.collapse import GIVEN_UP_ABOVE, Raised, raised
 from train.curves import read_metrics
 from train.outage import Pause, pause_of
 from train.paths import RunPaths
@@ -101,7 +101,11 @@ def read_view(folder: Path, now: float | None = None) -> RunView:
         left_s=None if seconds is None else max(0, steps - step) * seconds,
         age_s=age,
         history=history,
-        alarms=raised(history, max_gap=float(grpo.get("max_gap", 1e-4))),
+        alarms=raised(
+            history,
+            max_gap=float(grpo.get("max_gap", 1e-4)),
+            given_up_above=float((config.get("watch") or {}).get("given_up_above", GIVEN_UP_ABOVE)),
+        ),
         pause=pause,
         cold=None if history else _cold(paths, config),
         config=config,

@@ -16,5 +16,8 @@ class WatchSection(Strict):
     pause_above: float = Field(
         0.5, gt=0, le=1, description="share of recent rollouts lost to experts above which the job waits for them"
     )
+    given_up_above: float = Field(
+        0.5, gt=0, le=1, description="share of a step's rows given up above which --stop-on-collapse ends the job"
+    )
     pause_seconds: float = Field(1800.0, gt=0, description="longest wait for experts before the job ends")
     probe_seconds: float = Field(5.0, gt=0, description="between two trials of one rollout while the job waits")

@@ -7,7 +7,7 @@
 Runs in tau2's environment and imports nothing of ours. Agent, environment and scoring are tau2's; its requests go
 through LiteLLM as `openai/maestro`. Options that are given on the command line win. A user `scripted_user` is added,
 which says one opening and, once it is answered, ends the conversation: with it a harness can be tried without a model
-(TAU2_OPENINGS: a JSON file {"words in the user's instructions": "what the user says"}).
+(TAU2_OPENINGS: a JSON file {"words in the user's instructions": "what the user says"}, blind to how lines are broken).
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ def arguments(words: list[str]) -> list[str]:
     return made
 
 
+def one_line(text: object) -> str:
+    """tau2 indents and wraps what its user is told."""
+    return " ".join(str(text).split())
+
+
 def register_scripted_user() -> None:
     """Adds `scripted_user` to tau2's registry."""
     from tau2.data_model.message import UserMessage  # pyright: ignore[reportMissingImports]
@@ -45,13 +50,14 @@ def register_scripted_user() -> None:
 
     path = os.environ.get(_OPENINGS)
     openings: dict[str, str] = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+    openings = {one_line(words): text for words, text in openings.items()}
 
     class ScriptedUser(UserSimulator):
         """Says its opening, then stops."""
 
         def generate_next_message(self, message: Any, state: Any) -> tuple[Any, Any]:
             said = any(isinstance(one, UserMessage) for one in state.messages)
-            found = (text for words, text in openings.items() if words in (self.instructions or ""))
+            found = (text for words, text in openings.items() if words in one_line(self.instructions or ""))
             reply = UserMessage(role="user", content=STOP if said else next(found, "Hello."), cost=0.0)
             state.messages.extend([message, reply])
             return reply, state

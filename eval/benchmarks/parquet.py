@@ -7,6 +7,7 @@ they say what a row needs, and a row that cannot be read is named, never dropped
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 _PLACEHOLDER = "<image>"
+_PICTURES = "images.list.element.bytes"
 _GROUP = 256  # rows held in memory at once, on either side
 _log = logging.getLogger(__name__)
 
@@ -41,7 +43,7 @@ def write_parquet(rows: Iterable[Row], path: Path | str, *, system_prompt: str |
     schema, count, stream = _schema(), 0, iter(rows)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(partial, schema) as writer:
+        with pq.ParquetWriter(partial, schema, **_storage(schema)) as writer:
             while group := list(islice(stream, _GROUP)):
                 records = [_record(row, count + place, system_prompt) for place, row in enumerate(group)]
                 writer.write_table(_table(records, schema))
@@ -177,6 +179,19 @@ def _schema() -> pyarrow.Schema:
             ),
         }
     )
+
+
+def _storage(schema: pyarrow.Schema) -> dict[str, Any]:
+    """Pictures are compressed and all different: packing, counting and comparing them once more only takes time."""
+    import pyarrow.parquet as pq
+
+    empty = io.BytesIO()
+    pq.write_table(schema.empty_table(), empty)
+    described = pq.ParquetFile(empty).schema
+    paths = [described.column(place).path for place in range(len(described.names))]
+    others = [path for path in paths if path != _PICTURES]
+    compression = {path: "NONE" if path == _PICTURES else "SNAPPY" for path in paths}
+    return {"compression": compression, "use_dictionary": others, "write_statistics": others}
 
 
 def _table(records: Sequence[dict[str, Any]], schema: pyarrow.Schema) -> pyarrow.Table:

@@ -72,7 +72,7 @@ def prepare(
     system = _system(settings)
     lengths = None if settings.processor is None else load_lengths(settings.processor, system)
     if restart:
-        for name in (FILE, f"{FILE}-wal", f"{FILE}-shm"):
+        for name in (FILE, f"{FILE}-journal"):
             (settings.out / name).unlink(missing_ok=True)
     work = Workspace(settings.out, specs.identity(settings, system))
     try:

@@ -27,6 +27,7 @@ from registry.errors import UserFault
 from registry.names import nearest
 from rewards.benchmarks import rule_name
 from train.data.config import DataConfig, Source
+from train.data.picture import MEASURED
 from train.data.row import MixtureRow, Read, Skipped
 
 _MAX_BYTES = ImageLimits().max_bytes
@@ -47,7 +48,7 @@ class Specs:
                 name: [spec.model_dump(mode="json"), None if root is None else str(root.resolve())]
                 for name, (spec, root) in getattr(self, kind).items()
             }
-        facts["system"] = system
+        facts["system"], facts["measured"] = system, MEASURED
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def readers(self, deadline_s: float) -> tuple[dict[str, Read], dict[str, Read]]:

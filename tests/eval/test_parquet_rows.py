@@ -113,6 +113,15 @@ def test_without_a_system_prompt_only_the_user_speaks(tmp_path: Path) -> None:
     assert [message["role"] for message in found["prompt"]] == ["user"]
 
 
+def test_pictures_are_stored_as_they_are_and_texts_are_packed(tmp_path: Path) -> None:
+    write_parquet([row()], tmp_path / "rows.parquet", system_prompt="Delegate.")
+    group = pq.ParquetFile(tmp_path / "rows.parquet").metadata.row_group(0)
+    columns = {one.path_in_schema: one for one in map(group.column, range(group.num_columns))}
+    pictures, prompts = columns["images.list.element.bytes"], columns["prompt.list.element.content"]
+    assert (pictures.compression, pictures.has_dictionary_page, pictures.is_stats_set) == ("UNCOMPRESSED", False, False)
+    assert (prompts.compression, prompts.has_dictionary_page) == ("SNAPPY", True)
+
+
 def test_order_and_index_hold_over_several_groups(tmp_path: Path) -> None:
     small = png(size=(32, 32))
     rows = (row(number, pictures=(small,)) for number in range(600))
@@ -181,9 +190,7 @@ def test_the_first_root_that_holds_a_relative_path_wins(tmp_path: Path) -> None:
     assert [pixels(one.pictures[0])[0, 0].tolist() for one in found] == [[1, 2, 3], [7, 8, 9]]
 
 
-@pytest.mark.parametrize(
-    "outside", ["/etc/passwd", "../secret.png", "file:///etc/passwd", "http://10.0.0.1/a.png"]
-)
+@pytest.mark.parametrize("outside", ["/etc/passwd", "../secret.png", "file:///etc/passwd", "http://10.0.0.1/a.png"])
 def test_paths_outside_the_roots_are_refused(tmp_path: Path, outside: str) -> None:
     (tmp_path / "secret.png").write_bytes(png())
     (tmp_path / "data").mkdir()

@@ -155,6 +155,18 @@ def test_the_folder_of_another_mixture_is_left_alone(tmp_path: Path, capsys: pyt
     assert prepare(file, "seed=5", "--restart") == 0
 
 
+def test_work_that_was_measured_otherwise_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = make_mixture(tmp_path / "m")
+    with monkeypatch.context() as before:
+        before.setattr("maestro.cli.data_sources.MEASURED", 1)
+        assert prepare(file) == 0
+    assert prepare(file) == 2
+    assert "start anew with --restart" in capsys.readouterr().err
+    assert prepare(file, "--restart") == 0
+
+
 KILLED = """
 import os, signal, sys
 from train.data import prepare, workspace

@@ -1,10 +1,11 @@
-"""A small tokenizer and processor of the tiny policy, and a maker of rollout records."""
+"""A small tokenizer and processor of the tiny policy, a stage for its rollouts, and a maker of rollout records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from PIL import Image
@@ -13,6 +14,9 @@ from experts.images import Picture, load_picture
 from train.rollout_log import RolloutRecord
 from train.tiny.model import TinyShape, build_tiny_policy
 from train.tiny.tokenizer import build_tokenizer
+
+if TYPE_CHECKING:
+    from tests.train.rollout_stage import Stage
 
 TEXTS = ("How many circles are there?", "Which bar is the highest?", " 12 ", " Kalomi ", "a bar chart")
 
@@ -48,3 +52,28 @@ def record_of() -> Callable[..., RolloutRecord]:
         return RolloutRecord(**usual | fields)
 
     return _record
+
+
+@pytest.fixture(scope="module")
+def processor(tiny_policy: Path) -> Any:
+    from verl.utils import hf_processor
+
+    return hf_processor(str(tiny_policy))
+
+
+@pytest.fixture
+def stage_of(tmp_path: Path, processor: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Stage]]:
+    """Makes a stage; its words are keys of the protocol."""
+    from tests.train.rollout_stage import PROGRAM, REGISTRY, Stage
+
+    module = f"program_{tmp_path.name}"
+    (tmp_path / f"{module}.py").write_text(PROGRAM.replace("DOWN", str(tmp_path / "down")))
+    (tmp_path / "registry.yaml").write_text(REGISTRY.replace("MODULE", module))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield lambda **protocol: Stage(tmp_path / "run", processor, tmp_path / "registry.yaml", protocol)
+    sys.modules.pop(module, None)
+
+
+@pytest.fixture
+def stage(stage_of: Callable[..., Stage]) -> Stage:
+    return stage_of()

@@ -61,6 +61,29 @@ def test_more_than_half_of_the_rollouts_failing_is_told() -> None:
     assert names([step(1, invalid=65)]) == ["experts_failing"]
 
 
+def test_rows_that_are_given_up_are_told_with_their_count_and_share() -> None:
+    assert names([step(4, groups=16, rows_given_up=0.0)]) == []
+    assert alarms([step(4, groups=16, rows_given_up=2.0)], max_gap=1e-4) == [
+        Alarm(
+            "rows_given_up",
+            "step 4: 2 of 16 rows (12%) are given up: machinery lost their rollouts each time they came back; see "
+            "expert_failures and logs/, or raise grpo.requeue",
+        )
+    ]
+
+
+@pytest.mark.parametrize(("count", "above", "fatal"), [(8, 0.5, False), (9, 0.5, True), (4, 0.2, True), (16, 1, False)])
+def test_a_step_that_gives_most_of_its_rows_up_is_fatal(count: int, above: float, fatal: bool) -> None:
+    [alarm] = alarms([step(4, groups=16, rows_given_up=float(count))], max_gap=1e-4, given_up_above=above)
+    assert (alarm.name, alarm.fatal) == ("most_rows_given_up" if fatal else "rows_given_up", fatal)
+    assert alarm.text.endswith(f"(more than watch.given_up_above, {above:.0%})") is fatal
+
+
+def test_rows_whose_rollouts_left_no_record_are_counted_too() -> None:
+    [alarm] = alarms([step(4, groups=0, rows_given_up=3.0)], max_gap=1e-4)
+    assert (alarm.fatal, alarm.text[:27]) == (True, "step 4: 3 of 3 rows (100%) ")
+
+
 def test_a_fall_of_the_reward_is_fatal_and_named() -> None:
     fallen = [step(i) for i in range(1, 16)] + [step(i, reward=0.0) for i in range(16, 26)]
     assert names(fallen[:20]) == []  # the last ten still hold five good steps: mean 0.4

@@ -11,7 +11,9 @@ import pytest
 
 from registry.errors import UserFault
 from train.config import TrainConfig
+from train.identity import pin_config
 from train.paths import RunPaths
+from train.pipeline import train
 from train.resume import check_source, model_difference, resume_settings, source_of, take_cold_policy
 
 MODEL = {"architectures": ["Q"], "text_config": {"hidden_size": 64, "dtype": "float32"}, "eos_token_id": 2}
@@ -108,8 +110,50 @@ def test_what_only_versions_and_ways_of_running_decide_is_the_same_model(tmp_pat
 def test_other_processes_and_too_few_steps_are_refused(tmp_path: Path, other: Path) -> None:
     with pytest.raises(UserFault, match="the checkpoint is of step 40, and the run ends at step 40"):
         check_source(*begun(tmp_path, other, grpo={"steps": 40}))
-    with pytest.raises(UserFault, match="a checkpoint of 4 processes, and this run has 1"):
+    with pytest.raises(UserFault, match="a checkpoint of 4 processes, and this run would have 1"):
         check_source(*begun(tmp_path, save(tmp_path / "big", 20, ranks=4)))
+
+
+class NothingBegins:
+    """Who is told of a phase fails the test."""
+
+    def phase(self, name: str, total: int) -> None:
+        raise AssertionError(name)
+
+    def advance(self, done: int, note: str = "") -> None: ...
+
+    def step(self, record: dict[str, Any], steps: int) -> None: ...
+
+    def warn(self, text: str) -> None: ...
+
+
+@pytest.mark.parametrize(("before", "now", "said"), [(1, 2, "1 process"), (2, 1, "2 processes")])
+def test_a_run_that_goes_on_with_more_or_fewer_processes_is_refused_before_anything_starts(
+    tmp_path: Path, before: int, now: int, said: str
+) -> None:
+    config, paths = begun(tmp_path, "auto", cluster={"gpus_per_node": before})
+    paths.root.mkdir()
+    pin_config(config, paths)
+    checkpoint = save(paths.root, 20, ranks=before)
+    check_source(config, paths)
+    other, _ = begun(tmp_path, "auto", cluster={"gpus_per_node": now})
+    with pytest.raises(UserFault) as caught:
+        train(other, lambda *_: None, NothingBegins())
+    assert (caught.value.what, caught.value.where, caught.value.fix) == (
+        f"a checkpoint of {said}, and this run would have {now}",
+        str(checkpoint),
+        f"train with {said} (cluster.nodes x cluster.gpus_per_node), or begin another run from the exported policy "
+        "(`maestro train export`, then policy: FOLDER), with a new optimiser",
+    )
+    assert json.loads(paths.config.read_text())["cluster"]["gpus_per_node"] == before
+
+
+def test_as_many_processes_on_other_nodes_can_take_another_runs_checkpoint(tmp_path: Path) -> None:
+    checkpoint = save(tmp_path / "other", 20, ranks=2)
+    model(tmp_path / "other" / "policy-before")
+    config, paths = begun(tmp_path, checkpoint, cluster={"nodes": 2}, platform="cuda")
+    check_source(config, paths)
+    assert source_of(config, paths) == checkpoint
 
 
 def test_the_policy_before_rl_comes_along(tmp_path: Path, other: Path) -> None:

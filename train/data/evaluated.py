@@ -71,7 +71,7 @@ class LeakIndex:
                 hashes += picture.hash
                 thumbnails += picture.thumbnail
                 self._owners.append(number)
-        self._hashes = np.frombuffer(bytes(hashes), np.uint64).reshape(-1, WORDS)
+        self._hashes = np.asfortranarray(np.frombuffer(bytes(hashes), np.uint64).reshape(-1, WORDS))
         self._thumbnails = np.frombuffer(bytes(thumbnails), np.uint8).reshape(-1, SIDE * SIDE)
         self._places = places
         self._long_texts = [text for text in self._texts if len(text.split()) >= text_words]

@@ -31,7 +31,8 @@ class Looks:
 
 def looks_of(image: Image.Image) -> Looks:
     """Of an RGB picture of any size."""
-    small = image.convert("L").resize((SIDE, SIDE), Image.Resampling.BOX)
+    # The gap: blocks of whole pixels are added up first, twice as fast as weighing every pixel.
+    small = image.convert("L").resize((SIDE, SIDE), Image.Resampling.BOX, reducing_gap=2.0)
     grey = np.asarray(small, dtype=np.uint8)
     waves = _cosines()
     low = waves @ grey.astype(np.float32) @ waves.T
@@ -49,8 +50,11 @@ def correlation(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def distances(hashes: np.ndarray, one: np.ndarray) -> np.ndarray:
-    """Differing bits of `one` [WORDS] from each of `hashes` [n, WORDS]."""
-    return np.bitwise_count(hashes ^ one).sum(axis=1, dtype=np.int32)
+    """Differing bits of `one` [w] from each of `hashes` [n, w]: uint16 [n]. Fastest where `hashes` lies by columns."""
+    total = np.zeros(len(hashes), np.uint16)
+    for column, word in zip(hashes.T, one, strict=True):
+        total += np.bitwise_count(column ^ word)
+    return total
 
 
 @lru_cache(maxsize=1)

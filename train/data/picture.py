@@ -6,15 +6,17 @@ of photographs stays as small as its sources; anything else is normalised here, 
 
 from __future__ import annotations
 
-import hashlib
 import io
 from dataclasses import dataclass, field
 
+import xxhash
 from PIL import Image
 
 from experts.images import ImageFault, ImageLimits, load_picture
 from train.data.looks import Looks, looks_of
 
+MEASURED = 2
+"""Changes with the digest and the looks: what was measured otherwise can't be compared."""
 _AS_IT_IS = ("JPEG", "PNG", "WEBP")
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "PPM")
 
@@ -37,9 +39,10 @@ def look_at(data: bytes, limits: ImageLimits, where: str) -> Seen:
     if plain is None:
         picture = load_picture(data, limits=limits, where=where)
         data, plain = picture.png, picture.pil()
-    digest = hashlib.sha256(b"%dx%d" % plain.size)  # the processor's own instructions make it the fastest one
+    # Fifteen times as fast as SHA-256. Whoever makes two pictures of one digest has his own row left out.
+    digest = xxhash.xxh3_128(b"%dx%d" % plain.size)
     digest.update(plain.tobytes())
-    return Seen(data, plain.width, plain.height, digest.digest()[:16], looks_of(plain))
+    return Seen(data, plain.width, plain.height, digest.digest(), looks_of(plain))
 
 
 def _plain(data: bytes, limits: ImageLimits) -> Image.Image | None:

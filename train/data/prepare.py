@@ -7,6 +7,7 @@ before every check has passed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,8 +27,10 @@ from train.data.workspace import Candidate, Workspace
 
 SHARD = 128
 """Rows read between two savings: what kill -9 loses at most."""
+_LARGE = 24 * 2**20  # bytes; its limit is 32 MiB
 _EARLY = 20  # rows looked at before the share of faulty ones counts
-_THREADS = 4  # decoders release the interpreter's lock
+DECODERS = min(8, len(os.sched_getaffinity(0)))
+"""Threads that decode, hash and compare: Pillow and numpy release the interpreter's lock."""
 
 Write = Callable[[Iterable[MixtureRow], Path], int]
 Taken = Candidate | Leaked | Skipped
@@ -51,13 +54,25 @@ class Inputs:
     lengths: PromptLengths | None
 
 
-def prepare(config: DataConfig, inputs: Inputs, work: Workspace, reporter: Reporter) -> Mixture:
-    """Read everything that has not been read yet and choose the rows.
+def prepare(
+    config: DataConfig, inputs: Inputs, work: Workspace, reporter: Reporter, *, decoders: int = DECODERS
+) -> Mixture:
+    """Read everything that has not been read yet and choose the rows; the same ones whatever `decoders` is.
 
     Raises UserFault: a source or benchmark can't be read, or has too many faulty rows.
     """
+    # glibc gives the memory of every picture back, and fetches it anew for the next one, until it has once freed a
+    # larger block; fetching costs nearly as much as decoding.
+    bytearray(_LARGE)
+    with ThreadPoolExecutor(decoders) as threads:
+        return _prepare(config, inputs, work, reporter, threads)
+
+
+def _prepare(
+    config: DataConfig, inputs: Inputs, work: Workspace, reporter: Reporter, threads: ThreadPoolExecutor
+) -> Mixture:
     for name, read in inputs.benchmarks.items():
-        _index(name, read, work, config, reporter)
+        _index(name, read, work, config, threads, reporter)
     leaks = config.leaks
     index = LeakIndex(
         work.evaluated(),
@@ -66,9 +81,8 @@ def prepare(config: DataConfig, inputs: Inputs, work: Workspace, reporter: Repor
         text_words=leaks.text_words,
     )
     checks = Checks(config, index, inputs.lengths)
-    with ThreadPoolExecutor(_THREADS) as threads:
-        for name, source in config.sources.items():
-            _gather(name, source, inputs.sources[name], checks, work, config, threads, reporter)
+    for name, source in config.sources.items():
+        _gather(name, source, inputs.sources[name], checks, work, config, threads, reporter)
     return choose(config, work)
 
 
@@ -78,20 +92,21 @@ def capacity(source: Source) -> int:
     return wanted + wanted // 4 + 16
 
 
-def _index(name: str, read: Read, work: Workspace, config: DataConfig, reporter: Reporter) -> None:
+def _index(
+    name: str, read: Read, work: Workspace, config: DataConfig, threads: ThreadPoolExecutor, reporter: Reporter
+) -> None:
     part = f"benchmark {name}"
     place, done = work.progress(part)
     if done:
         return
     reporter.phase(part, place)
     limits = ImageLimits(max_pixels=max(config.max_pixels, ImageLimits().max_pixels))
-    with ThreadPoolExecutor(_THREADS) as threads:
-        for shard in _shards(read, place):
-            good = [row for row in shard if isinstance(row, MixtureRow)]
-            rows = tuple(threads.map(lambda row: evaluated_row(row, limits), good))
-            place += len(shard)
-            work.store(part, place, evaluated=rows)
-            reporter.advance(len(shard))
+    for shard in _shards(read, place):
+        good = [row for row in shard if isinstance(row, MixtureRow)]
+        rows = tuple(threads.map(lambda row: evaluated_row(row, limits), good))
+        place += len(shard)
+        work.store(part, place, evaluated=rows)
+        reporter.advance(len(shard))
     if not place:
         raise UserFault("the benchmark has no rows", where=name, fix="give its data, or name it in leaks.without")
     work.store(part, place, done=True)

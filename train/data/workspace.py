@@ -58,7 +58,9 @@ class Workspace:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._base = sqlite3.connect(path, timeout=10.0)
-            self._base.execute("PRAGMA journal_mode=WAL")
+            # Large pages and no second copy in a log of changes: most of what is written are new pictures.
+            self._base.execute("PRAGMA page_size=16384")
+            self._base.execute("PRAGMA journal_mode=TRUNCATE")
             self._base.execute("PRAGMA synchronous=NORMAL")
             self._base.executescript(_TABLES)
         except (OSError, sqlite3.Error) as error:
