@@ -6,7 +6,8 @@ A scripted expert plays each row's gold actions. Telecom rows run in solo mode (
 tools), airline rows with a user who says one sentence. One row of each domain is spoilt: its actions are left out.
 Rows whose tickets read alike are played in different rounds, because a script knows a row by its words. Retail is left
 out, because tau2 lets a language model judge it. Prints tau2's reward beside the expected one; a row whose gold actions
-are others in the installed tau2 (its tasks are an older revision) is shown and not counted. Exit code 1 where one is off.
+are others in the installed tau2 (its tasks are an older revision) is shown and not counted. Exit code 1 where one
+is off.
 """
 
 from __future__ import annotations
