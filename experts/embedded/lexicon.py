@@ -1,13 +1,15 @@
 """Which questions the embedded programs understand: those made of words they know, about what they can measure.
 
 A program that answered any gibberish would teach a policy to write gibberish. These decline: a word that is neither in
-the lexicon nor a name, a stammer, a telegram without its articles, or a question without any word of the task at hand
-is not understood.
+the lexicon nor a name, a stammer, a telegram without its articles, a question that is a word short of a known form
+(`forms.py`), or one without any word of the task at hand is not understood.
 """
 
 from __future__ import annotations
 
 import re
+
+from experts.embedded.forms import garbled
 
 MAX_WORDS = 40
 _WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
@@ -84,7 +86,7 @@ def understood(task: str | None, question: str) -> bool:
         is_name = len(word) == 1 or (place > 0 and word[0].isupper() and word[1:].islower())
         if known not in _KNOWN and not is_name:
             return False
-    if _stammers(folded) or _telegraphic(folded) or _asks_otherwise(task, folded):
+    if _stammers(folded) or _telegraphic(folded) or _asks_otherwise(task, folded) or garbled(question):
         return False
     about = _TASK_WORDS.get(task or "")
     return about is None or not about.isdisjoint(folded)

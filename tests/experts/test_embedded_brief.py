@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eval.benchmarks.embedded.wordings import WORDINGS, Wording
 from experts.embedded.brief import TextBox, read_brief
+from experts.embedded.forms import garbled
 from experts.embedded.lexicon import understood
 from experts.embedded.numbers import format_number, parse_number
 from experts.embedded.words import Target, direction, extreme, mentions, names, stations, targets, wants_yes_no
@@ -167,6 +170,12 @@ def test_only_questions_of_known_words_about_the_task_are_understood(task: str, 
         ("value_reading", "How high is bar Movoka?"),
         ("right_triangle", "How long is side z?"),
         ("position_judging", "Is the red star left the blue circle?"),
+        ("object_counting", "How many shapes in the picture?"),
+        ("object_counting", "How many cyan shapes there?"),
+        ("nesting_depth", "How many squares in each other?"),
+        ("position_judging", "Does the green circle right of the cyan square?"),
+        ("contact_check", "Do the two touch?"),
+        ("value_reading", "Read the value Movoka?"),
     ],
 )
 def test_a_question_that_lost_a_word_is_not_understood(task: str, question: str) -> None:
@@ -181,6 +190,32 @@ def test_no_wording_of_the_world_counts_as_having_lost_a_word(wording: Wording) 
         for way in ("left of", "right of", "above", "below"):
             words = {"name": "Movoka", "colour": "red", "kind": "square", "one": one, "two": two, "way": way}
             assert understood(None, wording.text.format(**words))
+
+
+def test_hardly_a_wording_of_the_world_can_lose_a_word_unnoticed() -> None:
+    taken = set()
+    for wording in WORDINGS:
+        words = {"name": "Movoka", "colour": "red", "kind": "square", "way": "left of"}
+        lines = {"line_crossings": ("red", "blue"), "subway_routes": ("A", "B")}
+        one, two = lines.get(next(iter(wording.asks)), ("red square", "blue circle"))
+        asked = wording.text.format(**words, one=one, two=two).split()
+        shorter = [[*asked[:i], *asked[i + 1 :]] for i in range(len(asked))]
+        taken |= {" ".join(few) for few in shorter if understood(None, " ".join(few).rstrip("?.") + "?")}
+    assert len(taken) < 40
+    assert "Do the circles touch?" in taken  # another question, and a good one
+    assert "How many shapes in the picture?" not in taken
+
+
+def test_a_question_of_another_build_is_taken_word_by_word() -> None:
+    assert understood("contact_check", "Tell me whether these two circles touch each other in this image, please.")
+
+
+@given(
+    st.lists(st.sampled_from(["how", "many", "red", "squares", "are", "there", "the", "Movoka", "?", ""]), max_size=9)
+)
+def test_any_words_are_either_garbled_or_not(words: list[str]) -> None:
+    assert garbled(" ".join(words)) in (True, False)
+    assert not garbled("How many red squares are there?")
 
 
 def test_a_program_declines_gibberish_and_answers_the_question() -> None:
