@@ -199,5 +199,7 @@ def _training(config: EvalConfig) -> dict[str, Any]:
         summary = json.loads((config.training / "train.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
+    if not isinstance(summary, dict):
+        return {}
     seconds = summary.get("seconds")
     return {"grpo_steps": summary.get("steps"), "seconds": seconds if isinstance(seconds, dict) else {}}

@@ -28,9 +28,11 @@ class Clock:
     def __init__(self, folder: Path) -> None:
         self._path = folder / "seconds.json"
         try:
-            self.seconds: dict[str, float] = json.loads(self._path.read_text(encoding="utf-8"))
+            found = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            self.seconds = {}
+            found = None
+        known = found.items() if isinstance(found, dict) else ()
+        self.seconds: dict[str, float] = {name: spent for name, spent in known if isinstance(spent, int | float)}
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

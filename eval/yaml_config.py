@@ -54,7 +54,7 @@ def _override(data: dict[str, Any], override: str, sources: dict[Location, str])
         raise UserFault(f"not an override: {override!r}", fix="write dotted.key=value, for example rows.test=60")
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = text.strip()
     taken = lay_over(data, parts, value)
     if taken is not None:

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 
 from registry.markers import CHAT_NAMES, INSTRUCTION_NAMES, PROTOCOL_NAMES
 
 _NAMES = f"{PROTOCOL_NAMES}|{CHAT_NAMES}"
-# Zero-width characters and spaces inside a bracket do not make a tag harmless once a tokenizer drops them.
-_GAP = "[\\s\u00ad\u200b-\u200f\u2060\ufeff]{0,8}"
+_GAP = r"\s{0,8}"  # spaces inside a bracket do not make a tag harmless
 _TAG = re.compile(rf"<{_GAP}/?{_GAP}(?:{_NAMES})(?![\w])[^<>]{{0,64}}>?", re.IGNORECASE)
 _BAR_OPENS = re.compile(rf"<{_GAP}/?{_GAP}\|")
 _BAR_CLOSES = re.compile(rf"\|{_GAP}>")
 _INST = re.compile(rf"\[/?(?:{INSTRUCTION_NAMES})\]", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
+_SELECTOR = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0]")
 _OPEN, _CLOSE, _SQUARE = "‹", "›", "⟦"
 
 
@@ -28,18 +30,10 @@ def neutralise(text: str) -> str:
     """The same text with every acting bracket replaced; lone surrogates, which no tokenizer takes, become
     `?`."""
     text = text.encode("utf-8", "replace").decode("utf-8")
-    folded = _fold(text)
-    if not any(mark in folded for mark in "<>["):
-        return text
     changes: dict[int, str] = {}
-    for pattern in (_TAG, _BAR_OPENS, _BAR_CLOSES):
-        for match in pattern.finditer(folded):
-            if folded[match.start()] == "<":
-                changes[match.start()] = _OPEN
-            if folded[match.end() - 1] == ">":
-                changes[match.end() - 1] = _CLOSE
-    for match in _INST.finditer(folded):
-        changes[match.start()] = _SQUARE
+    for seen, places in _readings(text):
+        if any(mark in seen for mark in "<>["):
+            changes |= _acting(seen, places)
     if not changes:
         return text
     characters = list(text)
@@ -48,13 +42,41 @@ def neutralise(text: str) -> str:
     return "".join(characters)
 
 
-def _fold(text: str) -> str:
-    """Compatibility forms (full-width `＜`, `｜`, letters) to plain ones, one character for one character."""
-    if text.isascii():
-        return text
-    return "".join(c if c.isascii() else _fold_character(c) for c in text)
+def _acting(seen: str, places: Sequence[int]) -> dict[int, str]:
+    """What to put in the place of each acting bracket of a reading."""
+    changes: dict[int, str] = {}
+    for pattern in (_TAG, _BAR_OPENS, _BAR_CLOSES):
+        for match in pattern.finditer(seen):
+            if seen[match.start()] == "<":
+                changes[places[match.start()]] = _OPEN
+            if seen[match.end() - 1] == ">":
+                changes[places[match.end() - 1]] = _CLOSE
+    for match in _INST.finditer(seen):
+        changes[places[match.start()]] = _SQUARE
+    return changes
+
+
+def _readings(text: str) -> Iterator[tuple[str, Sequence[int]]]:
+    """The text in plain characters for compatibility forms (full-width `＜`, `｜`, letters), and the place of each in
+    `text`; then, where it differs, the same without what is not seen: a tag that is torn by a zero-width or control
+    character becomes one as soon as a tokenizer or a server drops that."""
+    folded = text if text.isascii() else "".join(map(_fold_character, text))
+    yield folded, range(len(text))
+    if text.isascii() and not _CONTROL.search(text):
+        return
+    places = [place for place, character in enumerate(text) if not _unseen(character)]
+    if len(places) < len(text):
+        yield "".join([folded[place] for place in places]), places
+
+
+def _unseen(character: str) -> bool:
+    if character.isascii():
+        return _CONTROL.match(character) is not None
+    return unicodedata.category(character) in ("Cc", "Cf") or _SELECTOR.match(character) is not None
 
 
 def _fold_character(character: str) -> str:
+    if character.isascii():
+        return character
     plain = unicodedata.normalize("NFKC", character)
     return plain if len(plain) == 1 else character

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from registry.errors import Fault, UserFault
 from registry.strict_config import Strict, key_faults, lay_over
-from registry.yamltree import read_tree
+from registry.yamltree import MAX_BYTES, read_tree
 from train.option_rules import conflicts
 from train.options import ClusterSection, EngineSection, LoraSection, RaySection, RewardSection
 from train.watch_options import WatchSection
@@ -167,11 +167,15 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
 def read_file(path: Path) -> dict[str, Any]:
     """The config file as written, values unchecked. Raises UserFault where it cannot be read as one mapping."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        text = content.decode("utf-8-sig")
     except OSError as error:
         raise UserFault(f"cannot read the config: {error.strerror}", where=str(path), fix="check the path") from error
     except UnicodeDecodeError as error:
         raise UserFault(f"not UTF-8 text: {error}", where=str(path), fix="save the file as UTF-8") from error
+    if len(content) > MAX_BYTES:
+        raise UserFault(f"the config is larger than {MAX_BYTES} bytes", where=str(path), fix="see configs/train/")
     faults: list[Fault] = []
     read_tree(path, faults)  # refuses what the reader below would pass over: repeated keys, tags, several documents
     if faults and text.strip():
@@ -191,8 +195,9 @@ def lay_override(raw: dict[str, Any], item: str) -> None:
     keys = key.split(".", 1) if key.startswith("verl.") else key.split(".")  # verl's own keys hold dots
     try:
         parsed = yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise UserFault(f"override {item!r}: the value is not valid YAML", fix="quote it") from error
+    # A scalar that looks like a date or a tagged value, or a nest of brackets, fails in the reader's own ways.
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise UserFault(f"override {item[:200]!r}: the value is not valid YAML", fix="quote it") from error
     taken = lay_over(raw, keys, parsed)
     if taken is not None:
         raise UserFault(f"override {item!r}: {taken!r} holds a value, not a section", fix="check the key")

@@ -44,16 +44,17 @@ _SHARES_OF = {"groups_": "groups", "invalid": "rollouts"}
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Step records in order; a half-written last line is left out."""
+    """Step records in order; half-written lines and what is no record are left out."""
     if not path.exists():
         return []
     records = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_bytes().splitlines():
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        records[record["step"]] = record
+        if isinstance(record, dict) and type(record.get("step")) is int:
+            records[record["step"]] = record
     return [records[step] for step in sorted(records)]
 
 

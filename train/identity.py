@@ -45,7 +45,7 @@ def pin_config(config: TrainConfig, paths: RunPaths) -> None:
     """
     now = json.loads(config.model_dump_json())
     if paths.config.exists():
-        before = _with_later_keys(json.loads(paths.config.read_text(encoding="utf-8")))
+        before = _with_later_keys(_read_config(paths))
         same = _identity(before) == _identity(now)
         if not same and config.resume == "never":  # rows and policies of another seed or world are none of this run's
             for folder in (paths.train_rows.parent, paths.blank, paths.cold):
@@ -64,6 +64,21 @@ def pin_config(config: TrainConfig, paths: RunPaths) -> None:
     partial = paths.config.with_suffix(".partial")
     partial.write_text(json.dumps(now, indent=2), encoding="utf-8")
     partial.replace(paths.config)
+
+
+def _read_config(paths: RunPaths) -> dict[str, Any]:
+    """The config that the run was begun with. Raises UserFault where its file is broken."""
+    try:
+        found = json.loads(paths.config.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("grpo"), dict):
+        raise UserFault(
+            "the run's config cannot be read: the file is cut off or damaged",
+            where=str(paths.config),
+            fix="put a whole copy of it in its place, or use another run=FOLDER",
+        )
+    return found
 
 
 def _with_later_keys(before: dict[str, Any]) -> dict[str, Any]:

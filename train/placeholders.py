@@ -24,10 +24,11 @@ def silence(logits: Any, ids: Sequence[int]) -> None:
 def forbid_placeholders() -> None:
     """Makes verl's FSDP actors of this process forbid what verl's engine forbids. May be called again."""
     from torch.distributed.tensor import DTensor
-    from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
+    from verl.workers.engine.fsdp import transformer_impl
     from verl.workers.rollout.utils import get_vision_placeholder_token_ids
 
-    verls = FSDPEngineWithLMHead.prepare_model_outputs
+    engine: Any = transformer_impl.FSDPEngineWithLMHead  # behind a decorator that hides its type
+    verls = engine.prepare_model_outputs
     if getattr(verls, "forbids_placeholders", False):
         return
 
@@ -39,4 +40,4 @@ def forbid_placeholders() -> None:
         return verls(self, output, *arguments, **named)
 
     prepare_model_outputs.forbids_placeholders = True  # type: ignore[attr-defined]
-    FSDPEngineWithLMHead.prepare_model_outputs = prepare_model_outputs  # type: ignore[method-assign]
+    engine.prepare_model_outputs = prepare_model_outputs

@@ -161,13 +161,13 @@ def _rollouts(path: Path, step: int) -> int:
 def _cold(paths: RunPaths, config: dict[str, Any]) -> dict[str, Any] | None:
     """{"step", "steps", "loss", "seconds"} of the cold start; None where it has not begun."""
     try:
-        lines = paths.cold_log.read_text(encoding="utf-8").splitlines()
+        lines = paths.cold_log.read_bytes().splitlines()
     except OSError:
         return None
     for line in reversed(lines):
         try:
             return {**json.loads(line), "steps": (config.get("cold_start") or {}).get("steps")}
-        except ValueError:
+        except (ValueError, TypeError):  # half a line, or no record at all
             continue
     return None
 

@@ -18,7 +18,9 @@ from registry.markers import CHAT_NAMES, INSTRUCTION_NAMES
 
 _KEPT_BYTES = 64 * 1024 * 1024
 # Words in a prompt must not act as a chat marker or an image placeholder of the model behind the server.
-_MARKER = re.compile(rf"<(\|[^|<>\s]{{1,40}}\||/?(?:{CHAT_NAMES}))>|\[(/?(?:{INSTRUCTION_NAMES}))\]", re.IGNORECASE)
+_MARKER = re.compile(
+    rf"[<＜]([|｜][^|｜<>\s]{{1,40}}[|｜]|/?(?:{CHAT_NAMES}))[>＞]|\[(/?(?:{INSTRUCTION_NAMES}))\]", re.IGNORECASE
+)
 
 
 class PictureParts:

@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from maestro.cli.plain_text import plain
 from orchestrator.action import Answer, Malformed, Search
 from orchestrator.budget import Budget
 from orchestrator.policy import Policy
@@ -67,7 +68,7 @@ def answer(
         typer.Option("--prompt", help="System prompt; default: none for a checkpoint, full for a server."),
     ] = None,
     horizon: Annotated[int, typer.Option("--horizon", help="Delegations at most.")] = 4,
-    temperature: Annotated[float, typer.Option("--temperature", help="0 = greedy.", min=0.0)] = 0.0,
+    temperature: Annotated[float, typer.Option("--temperature", help="0 = greedy.", min=0.0, max=5.0)] = 0.0,
     seed: Annotated[int, typer.Option("--seed", help="Of sampling above temperature 0.")] = 0,
     deadline: Annotated[
         float, typer.Option("--deadline", help="Seconds for the whole answer.", min=1.0)
@@ -126,7 +127,7 @@ def _task(images: list[Path], question: str) -> Any:
     from experts.images import load_picture
     from orchestrator.task import Task
 
-    if not question.strip():
+    if not any(char.isprintable() and not char.isspace() for char in question):
         raise UserFault("the question is empty", where="--question", fix="ask something")
     pictures = tuple(load_picture(path, where="--image") for path in images)
     return Task("command-line", "command_line", "", question, pictures)
@@ -168,7 +169,7 @@ def _checkpoint(folder: Path | None, temperature: float, system: str | None) -> 
 
 
 def _show(console: Console, event: Event) -> None:
-    """One step; foreign text is printed as it is, never read as markup."""
+    """One step; foreign text is neither read as markup nor steers the terminal."""
     if event.kind == "turn":
         turn = event.episode.turns[-1]
         _line(console, f"turn {len(event.episode.turns)}", "bold cyan", _action_line(turn))
@@ -194,16 +195,16 @@ def _action_line(turn: Turn) -> str:
 
 
 def _line(console: Console, head: str, style: str, body: str) -> None:
-    console.print(Text.assemble((f"{head:<8}", style), body))
+    console.print(Text.assemble((f"{head:<8}", style), plain(body)))
 
 
 def _report(made: Trajectory, console: Console, as_json: bool) -> None:
     if as_json:
         print(made.to_line())
     elif made.answer is not None:
-        console.print(Text.assemble(("answer  ", "bold green"), made.answer))
+        console.print(Text.assemble(("answer  ", "bold green"), plain(made.answer)))
     if made.error:
-        print(f"warning: {made.error}", file=sys.stderr)
+        print(plain(f"warning: {made.error}"), file=sys.stderr)
     if made.answer is None:
         print(f"no answer: the episode stopped as {made.stop}", file=sys.stderr)
         raise typer.Exit(1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -21,6 +22,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import Abort, TyperException
 
 from maestro.cli.faults import ending
+from maestro.cli.plain_text import JSON_ESCAPES, plain
 
 DEBUG_VARIABLE = "MAESTRO_DEBUG"
 
@@ -151,6 +153,10 @@ def main() -> None:
     # Read when torch is loaded, here and in what is started from here: threads that spin while they wait for each other
     # take five times as long as soon as somebody else uses a core.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    for stream in (sys.stdout, sys.stderr):
+        # Half characters in a file or an argument, and terminals that lack a character, are shown as they can be.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=JSON_ESCAPES)
     code = run(sys.argv[1:])
     workers = sys.modules.get("experts.workers")
     if workers is not None and workers.calls_given_up():
@@ -175,7 +181,7 @@ def _end(error: BaseException, debug: bool) -> int:
     if debug:
         traceback.print_exception(error, file=sys.stderr)
     if end.message:
-        print(end.message, file=sys.stderr)
+        print(plain(end.message), file=sys.stderr)
     if isinstance(error, BrokenPipeError):
         # The reader of standard output is gone; the interpreter's last flush must not complain about it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from maestro.cli.plain_text import plain
 from registry.errors import UserFault
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def check(
     findings = check_rows(
         find_benchmark(name),
         reading,
-        tell=None if as_json else lambda fault: typer.echo(_plain(f"{fault.where}: {fault.what}")),
+        tell=None if as_json else lambda fault: typer.echo(plain(f"{fault.where}: {fault.what}")),
     )
     if as_json:
         _print_json(findings.record())
@@ -123,10 +124,10 @@ def check(
 def _tell(findings: Findings) -> None:
     benchmark, tally = findings.benchmark, findings.tally
     for note in findings.notes[:_NOTES]:
-        typer.echo(_plain(f"{note['row']}: the right answer {note['answer']!r} scores 0: {note['why']}"))
+        typer.echo(plain(f"{note['row']}: the right answer {note['answer']!r} scores 0: {note['why']}"))
     if len(findings.notes) > _NOTES:
         typer.echo(f"... and {len(findings.notes) - _NOTES} more")
-    typer.echo(_plain(f"{benchmark.name}: {tally.summary()}"))
+    typer.echo(plain(f"{benchmark.name}: {tally.summary()}"))
     lenient = f"; by {benchmark.scorer.lenient}: {findings.lenient}" if benchmark.scorer.lenient else ""
     typer.echo(
         f"the right answer scores 1 by {benchmark.scorer.official}: {findings.official} of {tally.kept}{lenient}"
@@ -182,14 +183,9 @@ def _facts(benchmark: Benchmark) -> Table:
 def _row_text(row: dict[str, Any]) -> Text:
     sizes = ", ".join(f"{width}x{height}" for width, height in row["images"]) or "none"
     groups = ", ".join(f"{name}={label}" for name, label in row["groups"].items())
-    text = Text(f"\n{_plain(row['id'])}\n", style="bold")
-    body = f"{_plain(row['asked'][:_SHOWN_CHARS])}\n  gold: {_plain(str(row['gold'])[:_SHOWN_CHARS])}\n"
-    return text.append(f"{body}  images: {sizes}\n  groups: {_plain(groups)}", style="not bold")
-
-
-def _plain(text: str) -> str:
-    """Text of a data set for a terminal: control characters would steer it."""
-    return "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
+    text = Text(f"\n{plain(row['id'])}\n", style="bold")
+    body = f"{plain(row['asked'][:_SHOWN_CHARS])}\n  gold: {plain(str(row['gold'])[:_SHOWN_CHARS])}\n"
+    return text.append(f"{body}  images: {sizes}\n  groups: {plain(groups)}", style="not bold")
 
 
 def _print_json(record: dict[str, Any]) -> None:

@@ -109,7 +109,8 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Rows as they will be seen: text, picture sizes, token counts, gold answer."""
-    from maestro.cli.data_display import plain, row_record, row_text
+    from maestro.cli.data_display import row_record, row_text
+    from maestro.cli.plain_text import plain
     from train.data.lengths import load_lengths
     from train.data.view import count_rows, show_rows
 

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from maestro.cli.plain_text import plain
+
 if TYPE_CHECKING:
     from train.data.config import DataConfig
     from train.data.view import Shown
@@ -83,11 +85,6 @@ def row_text(row: dict[str, Any]) -> str:
         f"{head}\n{row['asked'][:_SHOWN_CHARS]}\n  gold: {str(row['gold'])[:_SHOWN_CHARS]}\n"
         f"  images: {pictures or 'none'}\n  prompt tokens: {counted}"
     )
-
-
-def plain(text: str) -> str:
-    """Text of a data set for a terminal: control characters would steer it."""
-    return "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 class Display:

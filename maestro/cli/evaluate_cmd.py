@@ -28,6 +28,7 @@ from maestro.cli.evaluate_runs import compare, merge, power, replay
 from maestro.cli.evaluate_study import DataRoot, data_override, study
 from maestro.cli.evaluate_tables import tables
 from maestro.cli.files import tell_files
+from maestro.cli.plain_text import plain
 from maestro.cli.progress import phases, progress_display
 from maestro.cli.results_table import results_table, tell_results
 
@@ -115,7 +116,7 @@ def evaluate(
                     retry_errors=retry_errors,
                     shard=part,
                     start_phase=phases(progress),
-                    warn=lambda line: console.print(line, style="yellow", markup=False, highlight=False),
+                    warn=lambda line: console.print(plain(line), style="yellow", markup=False, highlight=False),
                 )
             )
     if as_json:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from maestro.cli.files import tell_files
+from maestro.cli.plain_text import plain
 from maestro.cli.progress import phases, progress_display
 
 if TYPE_CHECKING:
@@ -108,12 +110,12 @@ def _tell_plan(title: str, planned: list[Planned]) -> None:
         note = f"{config.benchmark}, {one.pairs[0]} experts x {one.pairs[1]} skills, {one.written} written"
         if one.validation_calls:
             note += f", {one.validation_calls} calls on validation rows"
-        table.add_row(f"[bold]{member.name}", "", _count(one.total), note)
+        table.add_row(Text(member.name, style="bold"), "", _count(one.total), note)
         for key, count in one.episodes.items():
             table.add_row("", key, _count(count), config.arms[key.split("/")[0]].kind)
         if member.missing:
             what = "left out" if member.optional else "would fail"
-            table.add_row("", "", "", f"[yellow]{what}: {', '.join(member.missing)}")
+            table.add_row("", "", "", Text(plain(f"{what}: {', '.join(member.missing)}"), style="yellow"))
     console.print(table)
     totals = [one.total for one in planned]
     whole = None if None in totals else sum(total or 0 for total in totals)
@@ -132,7 +134,7 @@ def _tell(title: str, ran: Ran) -> None:
         table.add_row(*row)
     console.print(table)
     for name, why in ran.left_out.items():
-        console.print(f"[yellow]left out: {name}: {why}")
+        console.print(Text(plain(f"left out: {name}: {why}"), style="yellow"))
     if ran.errors:
         console.print(f"[yellow]{ran.errors} trajectories failed for want of infrastructure: neither right nor wrong.")
         console.print("[yellow]--retry-errors repeats just those.")

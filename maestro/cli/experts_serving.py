@@ -20,6 +20,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from maestro.cli.plain_text import plain
+
 if TYPE_CHECKING:
     from experts.serving.endpoints_file import EndpointsFile
     from experts.serving.gpus import Gpu
@@ -135,7 +137,7 @@ def status(
         Console().print(table)
         for server in found:
             if server.fault:
-                typer.echo(f"{server.url}: {server.fault}")
+                typer.echo(plain(f"{server.url}: {server.fault}"))
     if not well:
         raise typer.Exit(1)
 

@@ -16,9 +16,13 @@ from typing import Annotated
 
 import typer
 
+from maestro.cli.plain_text import plain
 from orchestrator.action import action_to_json
 from orchestrator.protocol import parse_turn
+from registry.errors import UserFault
 from registry.registry import Registry
+
+MAX_BYTES = 1 << 24  # no policy writes a longer turn
 
 
 def parse(
@@ -41,11 +45,14 @@ def parse(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Read one policy turn on standard input and print its action."""
-    text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    content = sys.stdin.buffer.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise UserFault(f"a turn of more than {MAX_BYTES} bytes is not read", where="standard input")
+    text = content.decode("utf-8", "replace")
     fields = action_to_json(parse_turn(text, Registry.load(*registry or ()), stopped=stopped))
     fields = {"action": fields.pop("type"), **fields}
     if as_json:
         print(json.dumps(fields, ensure_ascii=False))
         return
     for name, value in fields.items():
-        print(f"{name:<7} {value}")
+        print(plain(f"{name:<7} {value}"))

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from maestro.cli.plain_text import plain
 from registry.errors import UserFault
 
 _MOST_OPTIONS = 26  # letters
@@ -40,7 +41,7 @@ def score(
     if as_json:
         print(json.dumps(asdict(result), ensure_ascii=False))
         return
-    print(f"{result.value:g}  {result.explanation}")
+    print(plain(f"{result.value:g}  {result.explanation}"))
 
 
 def _fault(said: str, benchmark: str, options: list[str] | None) -> UserFault:

@@ -18,8 +18,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from maestro.cli.files import tell_files
+from maestro.cli.plain_text import plain
 from maestro.cli.train_analyse import analyse
 from maestro.cli.train_export import export
 from maestro.cli.train_plan import plan
@@ -91,7 +93,7 @@ def train(
                 str(error), where=str(settings.run), fix="mend the cause, then run the same command: it goes on"
             ) from error
         except TrainingCollapsed as error:
-            console.print(f"[bold red]stopped:[/] {error}")
+            console.print(_marked("stopped:", str(error)), soft_wrap=True)
             raise typer.Exit(3) from error
         except Terminated as error:
             console.print(error.text, soft_wrap=True)
@@ -139,6 +141,11 @@ def _explain(settings: TrainConfig, rows: list[tuple[str, str, str]], as_json: b
     for row in rows:
         table.add_row(*row)
     Console().print(table)
+
+
+def _marked(head: str, text: str) -> Text:
+    """A line under a red head. Its text may quote an expert: it is neither markup nor steers the terminal."""
+    return Text.assemble((head, "bold red"), f" {plain(text)}")
 
 
 class Display:
@@ -195,4 +202,4 @@ class Display:
         self._progress.update(self._task, completed=record["step"], note=note)
 
     def warn(self, text: str) -> None:
-        self.console.print(f"[bold red]warning:[/] {text}", soft_wrap=True)
+        self.console.print(_marked("warning:", text), soft_wrap=True)

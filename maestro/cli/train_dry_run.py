@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from train.dry_run import DryRun, Setting
@@ -33,7 +34,7 @@ def tell(path: Path, overrides: Sequence[str], *, as_json: bool) -> None:
         table.add_row(setting.key, _shown(setting.value), _who(setting))
     console.print(table)
     for note in found.notes:
-        console.print(f"[yellow]note[/]  {note}", highlight=False)
+        console.print(Text.assemble(("note", "yellow"), f"  {note}"))
     versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
     console.print(f"[green]fits[/]  {len(found.settings)} settings, checked by {versions}; nothing was started")
 

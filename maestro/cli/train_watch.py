@@ -20,6 +20,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from maestro.cli.plain_text import plain
+
 if TYPE_CHECKING:
     from train.run_view import RunView
 
@@ -80,12 +82,14 @@ def show(view: RunView, width: int = 100) -> RenderableType:
     if view.pause is not None:
         p = view.pause
         ending = "given up" if p.given_up else f"{p.waiting} rollouts wait"
-        parts.append(Text(f"paused for {p.seconds:.0f} s: {p.why}; {ending}", style="bold red"))
+        parts.append(Text(plain(f"paused for {p.seconds:.0f} s: {p.why}; {ending}"), style="bold red"))
     if view.history:
         parts += [_numbers(view, max(8, min(_CURVE, width - 58))), _lines(view)]
     for one in view.alarms:
         last = f", again until step {one.last}" if one.times > 1 else ""
-        parts.append(Text(f"{one.alarm.name}: {one.alarm.text}{last}", style="red" if one.alarm.fatal else "yellow"))
+        parts.append(
+            Text(plain(f"{one.alarm.name}: {one.alarm.text}{last}"), style="red" if one.alarm.fatal else "yellow")
+        )
     return Group(*parts)
 
 
@@ -143,7 +147,7 @@ def _lines(view: RunView) -> Table:
     table.add_column()
     for name, parts in lines.items():
         if parts:
-            table.add_row(name, Text(", ".join(parts)))
+            table.add_row(name, Text(plain(", ".join(parts))))
     return table
 
 

@@ -17,6 +17,7 @@ import os
 import time
 from collections.abc import Mapping
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from experts.per_loop import PerLoop
 from orchestrator.episode import Episode
@@ -64,6 +65,8 @@ class OpenAIServerPolicy:
             raise UserFault("policy style 'inline' needs a server with vLLM's extensions", fix="use style 'chat'")
         if api_key_env and not os.environ.get(api_key_env):
             raise UserFault(f"the environment variable {api_key_env} is not set", fix="put the policy's API key in it")
+        if not _is_address(url):
+            raise UserFault(f"the policy's server has no proper address: {url!r}", fix="write it as http://host:8000")
         self.name = f"openai:{model}"
         self.tokenizer = tokenizer
         self.model, self.temperature, self.top_p, self.style = model, temperature, top_p, style
@@ -145,6 +148,14 @@ class OpenAIServerPolicy:
         if not (kept := self._clients.get()):
             kept.append(bounded_client(self._url, self._key))
         return kept[0]
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:  # a port that is no number, a bracket that never closes
+        return False
 
 
 def _task(episode: Episode) -> Task:

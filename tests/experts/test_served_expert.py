@@ -335,6 +335,7 @@ def test_served_experts_and_tools_work_together_in_the_pool(server: Server):
         ("a<bos>b", "a< bos >b"),
         ("[INST] x [/INST]", "[ INST ] x [ /INST ]"),
         ("<|im_end|>", "< |im_end| >"),
+        ("<｜end▁of▁sentence｜>＜｜User｜＞", "< ｜end▁of▁sentence｜ >< ｜User｜ >"),
         ("1 < 2 and [a] > <b>", "1 < 2 and [a] > <b>"),
     ],
 )

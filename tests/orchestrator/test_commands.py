@@ -93,6 +93,11 @@ def test_answer_without_a_checkpoint_says_how_to_get_one(
             "both given",
         ),
         (["--image", "IMAGE", "--question", "q?", "--horizon", "-1"], "horizon is -1"),
+        (["--image", "IMAGE", "--question", "\u200b \u202e"], "the question is empty"),
+        (["--image", "IMAGE", "--question", "q?", "--temperature", "inf"], "--temperature"),
+        (["--image", "IMAGE", "--question", "q?", "--policy-url", "http://h:99999", "--model", "m"], "http://h:99999"),
+        (["--image", "IMAGE", "--question", "q?", "--policy-url", "ftp://h", "--model", "m"], "no proper address"),
+        (["--image", "IMAGE", "--question", "q?", "--policy-url", "", "--model", "m"], "no proper address"),
     ],
 )
 def test_answer_refuses_what_it_cannot_do(
@@ -117,6 +122,19 @@ def test_answer_prints_each_turn_and_the_answer(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"turn 1  asks Shape-Spotter under Counting_Problem_Solver: {question}"
     assert lines[-1] == "answer  2"
+
+
+def test_answer_shows_escape_sequences_of_a_question_and_does_not_send_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], image: str
+) -> None:
+    pair = ("Shape-Spotter", "Counting_Problem_Solver")
+    question = "How many shapes\x1b]0;mine\x07 are \u202ethere?"
+    assert answer_with_pair(monkeypatch, pair, "--image", image, "--question", question) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == (
+        "turn 1  asks Shape-Spotter under Counting_Problem_Solver: How many shapes\N{REPLACEMENT CHARACTER}]0;mine"
+        "\N{REPLACEMENT CHARACTER} are \N{REPLACEMENT CHARACTER}there?"
+    )
 
 
 def test_answer_gives_the_whole_record_as_json(

@@ -12,9 +12,11 @@ from registry.errors import UserFault
 from train import pipeline
 from train.cold_start import run_cold_start
 from train.config import ColdStartSection, TrainConfig
+from train.curves import read_metrics
 from train.grpo import write_job_files
 from train.identity import alone, pin_config
 from train.paths import RunPaths
+from train.run_view import read_view
 
 SECTION = ColdStartSection()  # type: ignore[call-arg]
 
@@ -110,3 +112,26 @@ def test_without_demonstrations_there_is_no_cold_start(tiny_policy: Path, tmp_pa
     with pytest.raises(UserFault, match="no demonstration to learn from"):
         run_cold_start(tiny_policy, tmp_path / "out", [([], 1.0)], SECTION, seed=0, log=tmp_path / "log")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b'{"grpo": {', b"\xff\xfe\x00", b"[1]", b'{"grpo": 4}', b"[" * 100_000])
+def test_a_damaged_config_of_a_run_is_told_with_its_place(paths: RunPaths, content: bytes) -> None:
+    paths.config.write_bytes(content)
+    with pytest.raises(UserFault) as caught:
+        pin_config(config_of(), paths)
+    assert caught.value.what == "the run's config cannot be read: the file is cut off or damaged"
+    assert caught.value.where == str(paths.config)
+    assert paths.config.read_bytes() == content
+
+
+def test_damaged_lines_of_the_metrics_are_passed_over(paths: RunPaths) -> None:
+    lines = [b'{"step": 1, "reward": 0.5}', b'{"step": 2, "rew', b"\xff\xfe\x00", b"7", b"[]", b"{}", b"[" * 100_000]
+    paths.metrics.write_bytes(b"\n".join([*lines, b'{"step": 3}', b'{"step": ']))
+    assert [record["step"] for record in read_metrics(paths.metrics)] == [1, 3]
+
+
+def test_a_damaged_log_of_the_cold_start_shows_its_last_whole_line(paths: RunPaths) -> None:
+    pin_config(config_of(), paths)
+    paths.cold_log.write_bytes(b'{"step": 100, "loss": 2.0}\n7\n{"step": \xff\n')
+    cold = read_view(paths.root).cold
+    assert cold == {"step": 100, "loss": 2.0, "steps": 900}

@@ -138,3 +138,12 @@ def test_describe_lists_every_key_once_with_a_meaning() -> None:
     meaning = "auto: go on from the newest checkpoint; never: begin anew; or a folder: begin from another run's"
     assert ("resume", "auto", meaning) in rows
     assert ("grpo.samples", "8", "trajectories a prompt: the group size G") in rows
+
+
+@pytest.mark.parametrize("value", ["[" * 20_000, "2024-99-99", "!!timestamp x", "!!int x", "{[1]: 2}", "[1"])
+def test_an_override_that_is_no_yaml_is_refused(written, value: str) -> None:
+    assert "the value is not valid YAML" in fault_of(written(""), f"name={value}")
+
+
+def test_an_endless_config_is_refused() -> None:
+    assert "the config is larger than 4194304 bytes" in fault_of(Path("/dev/zero"))
