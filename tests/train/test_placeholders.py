@@ -30,28 +30,26 @@ def test_silenced_ids_have_no_gradient_and_the_entropy_is_a_number() -> None:
 
 
 def test_verls_actor_works_on_logits_without_placeholders(monkeypatch: Any) -> None:
-    from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
+    from verl.workers.engine.fsdp import transformer_impl
 
+    actor: Any = transformer_impl.FSDPEngineWithLMHead
     seen: list[torch.Tensor] = []
-    monkeypatch.setattr(
-        FSDPEngineWithLMHead, "prepare_model_outputs", lambda self, output, *rest: seen.append(output.logits)
-    )
+    monkeypatch.setattr(actor, "prepare_model_outputs", lambda self, output, *rest: seen.append(output.logits))
     forbid_placeholders()
     forbid_placeholders()  # once is enough, twice does no harm
     processor = SimpleNamespace(image_token_id=2, video_token_id=3)
     engine: Any = SimpleNamespace(model_config=SimpleNamespace(get_processor=lambda: processor))
-    FSDPEngineWithLMHead.prepare_model_outputs(engine, SimpleNamespace(logits=torch.zeros(1, 2, 5)), {}, None, None)
+    actor.prepare_model_outputs(engine, SimpleNamespace(logits=torch.zeros(1, 2, 5)), {}, None, None)
     assert seen[0].tolist() == [[[0.0, 0.0, -1e4, -1e4, 0.0]] * 2]
 
 
 def test_an_actor_of_words_alone_keeps_its_logits(monkeypatch: Any) -> None:
-    from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
+    from verl.workers.engine.fsdp import transformer_impl
 
+    actor: Any = transformer_impl.FSDPEngineWithLMHead
     seen: list[torch.Tensor] = []
-    monkeypatch.setattr(
-        FSDPEngineWithLMHead, "prepare_model_outputs", lambda self, output, *rest: seen.append(output.logits)
-    )
+    monkeypatch.setattr(actor, "prepare_model_outputs", lambda self, output, *rest: seen.append(output.logits))
     forbid_placeholders()
     engine: Any = SimpleNamespace(model_config=SimpleNamespace(get_processor=lambda: SimpleNamespace()))
-    FSDPEngineWithLMHead.prepare_model_outputs(engine, SimpleNamespace(logits=torch.zeros(1, 1, 3)), {}, None, None)
+    actor.prepare_model_outputs(engine, SimpleNamespace(logits=torch.zeros(1, 1, 3)), {}, None, None)
     assert seen[0].tolist() == [[[0.0, 0.0, 0.0]]]
