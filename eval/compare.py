@@ -138,7 +138,8 @@ def _by_benchmark(folders: Sequence[Path], split: str) -> dict[str, _Run]:
             raise UserFault(
                 f"two runs of the benchmark {name!r}",
                 where=f"{found[name].folder}, {folder}",
-                fix="give one for each benchmark",
+                fix="give one for each benchmark; to compare two runs of the same one, give the baseline's folder as "
+                "--baseline-run",
             )
         arms: dict[str, list[Facts]] = defaultdict(list)
         with Journal(folder / "journal.jsonl", read_only=True) as journal:

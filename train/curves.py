@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,9 @@ def draw_curves(records: Sequence[dict[str, Any]], out: Path, title: str) -> Non
         if len(lines) > 1 and axis.lines:
             axis.legend(fontsize=7)
     _pairs(axes[4], records)
+    for axis, (name, _) in zip(axes, _PANELS, strict=True):
+        if "share" in name and axis.lines:
+            _from_zero(axis)
     figure.suptitle(title, fontsize=12)
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f".{out.name}.partial")
@@ -106,6 +110,20 @@ def series(records: Sequence[dict[str, Any]], key: str) -> list[tuple[int, float
     return found
 
 
+def ends(records: Sequence[dict[str, Any]], key: str, window: int = 10) -> tuple[float, float, float | None] | None:
+    """(start, end, newest) of a metric; None where it was never measured. Start and end are means of the first and the
+    last `window` values, of a validation, which is not in every step, its first and its last value; newest is None
+    where the newest step has none."""
+    known = series(records, key)
+    if not known:
+        return None
+    values = [value for _, value in known]
+    newest = values[-1] if known[-1][0] == records[-1]["step"] else None
+    width = 1 if key.startswith("validation.") else window
+    first, last = values[:width], values[-width:]
+    return sum(first) / len(first), sum(last) / len(last), newest
+
+
 def _pairs(axis: Any, records: Sequence[dict[str, Any]]) -> None:
     totals: dict[str, int] = {}
     for record in records[-max(1, len(records) // 5) :]:
@@ -114,8 +132,17 @@ def _pairs(axis: Any, records: Sequence[dict[str, Any]]) -> None:
     for pair in sorted(totals, key=lambda p: -totals[p])[:8]:
         shares = [pair_share(r.get("pairs", {}), pair) for r in records]
         axis.plot([r["step"] for r in records], smooth(shares), lw=1.2, label=pair.replace("_", " "))
-    if totals:
-        axis.legend(fontsize=5)
+    if totals:  # below the axes: eight names would hide the lines
+        axis.legend(fontsize=5, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.17), handlelength=1,
+                    columnspacing=1, frameon=False)  # fmt: skip
+
+
+def _from_zero(axis: Any) -> None:
+    """An axis of shares: from 0 to just above the largest, and to 0.05 at least; a line at 0 stays visible."""
+    values = [float(y) for line in axis.lines for y in line.get_ydata() if math.isfinite(y)]
+    axis.set_ylim(0, max(0.05, 1.05 * max(values, default=0.0)))
+    for line in axis.lines:
+        line.set(clip_on=False, zorder=3)
 
 
 def pair_share(pairs: dict[str, int], pair: str) -> float:

@@ -92,7 +92,7 @@ def _delta_column(spec: PaperTable, averaged: Sequence[str]) -> list[Column]:
 
 
 def _measures(spec: PaperTable, rows: Sequence[OwnRow], benchmarks: Sequence[str]) -> list[Measure]:
-    """The measures of a table; ``*`` becomes every k above 1 that the paper or a row has."""
+    """The measures of a table; ``*`` becomes every k above 1 that the paper or a row has, or the only one."""
     names: list[str] = []
     for name in spec.measures:
         if "*" not in name:
@@ -102,8 +102,9 @@ def _measures(spec: PaperTable, rows: Sequence[OwnRow], benchmarks: Sequence[str
         ks = {k for row in rows for found in row.runs.values() for one in found for k in ks_of(one.entry, family)}
         cited = [one.measure for one in spec.figures if benchmarks and one.measure.startswith(f"{family}@")]
         ks |= {int(one.partition("@")[2].split(" ")[0]) for one in cited}
-        names += [name.replace("*", str(k)) for k in sorted(ks - {1})]
-    return [measure_named(name) for name in names]
+        alone = ks if " - " not in name else set()  # a gain over itself says nothing
+        names += [name.replace("*", str(k)) for k in sorted(ks - {1} or alone)]
+    return [measure_named(name) for name in dict.fromkeys(names)]
 
 
 def _lines(
@@ -168,7 +169,7 @@ def _gain(line: Line, lines: Sequence[Line]) -> list[Line]:
     pick = min if line.measure.best == "lowest" else max
     cells = {}
     for place, cell in line.cells.items():
-        rivals = [one.cells[place] for one in others if _comparable(one.cells.get(place, EMPTY), cell)]
+        rivals = [one.cells[place] for one in others if _comparable(one.cells.get(place, EMPTY), cell, line.measure)]
         if cell.value is not None and rivals:
             best = pick(one.value for one in rivals if one.value is not None)
             cells[place] = Cell(cell.value - best, signed=True, covered=cell.covered, incomplete=cell.incomplete)
@@ -177,8 +178,8 @@ def _gain(line: Line, lines: Sequence[Line]) -> list[Line]:
     return [Line(line.section, f"Δ {line.label} to the best other", line.row, line.measure, cells, computed=True)]
 
 
-def _comparable(other: Cell, cell: Cell) -> bool:
-    return other.value is not None and other.covered == cell.covered
+def _comparable(other: Cell, cell: Cell, measure: Measure) -> bool:
+    return measure.competes(other.value) and other.covered == cell.covered
 
 
 def _by_row(lines: Sequence[Line]) -> list[Line]:
@@ -202,7 +203,7 @@ def _with_best(lines: list[Line], columns: Sequence[Column]) -> list[Line]:
                 for index, line in enumerate(lines)
                 if line.measure == measure
                 and not (line.paper or line.reference or line.computed)
-                and line.cell(column).value is not None
+                and measure.competes(line.cell(column).value)
                 and line.cell(column).covered is None
                 and not line.cell(column).cached
             ]

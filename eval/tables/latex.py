@@ -12,9 +12,9 @@ _END = r" \\"
 
 def to_latex(table: Table, *, ci: bool = False) -> str:
     """A ``table*`` to be read with ``\\input``. ``ci``: 95 % intervals below the values that have one."""
-    heads = ["", *(["Measure"] if table.several_measures else []), *(latex(one.title) for one in table.columns)]
+    heads = ["", *(["Measure"] if table.names_measures else []), *(latex(one.title) for one in table.columns)]
     width = len(heads)
-    left = 2 if table.several_measures else 1
+    left = 2 if table.names_measures else 1
     lines = [
         r"% \usepackage{booktabs}",
         r"\begin{table*}[t]",
@@ -45,7 +45,7 @@ def to_latex(table: Table, *, ci: bool = False) -> str:
 
 def _cells(table: Table, line: Line, ci: bool) -> list[str]:
     label = latex(line.label)
-    measure = [latex(line.measure.label)] if table.several_measures else []
+    measure = [latex(line.measure.label)] if table.names_measures else []
     return [label, *measure, *(_value(line.cell(column), line.measure, ci) for column in table.columns)]
 
 

@@ -16,7 +16,7 @@ def to_markdown(tables: Sequence[Table], *, ci: bool = False) -> str:
 
 
 def _table(table: Table, ci: bool) -> str:
-    heads = ["", *(["measure"] if table.several_measures else []), *(markdown(one.title) for one in table.columns)]
+    heads = ["", *(["measure"] if table.names_measures else []), *(markdown(one.title) for one in table.columns)]
     lines = [f"## {markdown(table.heading)}", "", _row(heads), _row(["---", *["---:"] * (len(heads) - 1)])]
     section = ""
     for line in table.lines:
@@ -32,7 +32,7 @@ def _table(table: Table, ci: bool) -> str:
 
 def _cells(table: Table, line: Line, ci: bool) -> list[str]:
     label = markdown(line.label)
-    measure = [markdown(line.measure.label)] if table.several_measures else []
+    measure = [markdown(line.measure.label)] if table.names_measures else []
     return [label, *measure, *(_value(line.cell(column), line.measure, ci) for column in table.columns)]
 
 

@@ -30,6 +30,12 @@ class Measure:
     minus: str | None = None
     """A difference: this measure is taken off ``of``."""
     of: str | None = None
+    zero_is_none: bool = False
+    """A row at 0 uses none at all, as rules do of tokens, and doesn't compete."""
+
+    def competes(self, value: float | None) -> bool:
+        """Whether a value may be the best of its column."""
+        return value is not None and not (self.zero_is_none and value == 0)
 
 
 def measure_named(name: str) -> Measure:
@@ -92,8 +98,8 @@ def shown(value: float, measure: Measure, *, signed: bool = False) -> str:
 _FIXED = {
     "accuracy": Measure("accuracy", "accuracy, %", 1, 100.0),
     "latency": Measure("latency", "latency, s", 2, best="lowest"),
-    "tokens": Measure("tokens", "tokens, read and written", 1, best="lowest"),
-    "written_tokens": Measure("written_tokens", "tokens, written", 1, best="lowest"),
+    "tokens": Measure("tokens", "tokens, read and written", 1, best="lowest", zero_is_none=True),
+    "written_tokens": Measure("written_tokens", "tokens, written", 1, best="lowest", zero_is_none=True),
 }
 
 

@@ -135,7 +135,7 @@ def _unmeasured(lines: Sequence[Line]) -> Iterator[str]:
             lacking.setdefault(line.measure, []).append(line.label)
     for measure, labels in lacking.items():
         rest = measure.name.partition("@")[2]
-        if rest:
+        if rest and rest != "1":
             k = rest.split(" ")[0]
             way = f"a run with samples: {k} and pass_at: [1, {k}]"
         else:

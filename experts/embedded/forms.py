@@ -50,9 +50,9 @@ count [all] the [COLOUR] (shapes|KINDS)
 count [all] the [COLOUR] (shapes|KINDS) in the (picture|image)
 how many (shapes|KINDS) of any colour are there
 how many (shapes|KINDS) are COLOUR
-(what|which) (colour|color) is the (KIND|MOST shape|MOST one)
-what is the (colour|color) of the (KIND|MOST shape|MOST one)
-which (colour|color) does the (KIND|MOST shape) have
+(what|which) (colour|color) is the ([MOST] KIND|MOST shape|MOST one)
+what is the (colour|color) of the ([MOST] KIND|MOST shape|MOST one)
+which (colour|color) does the ([MOST] KIND|MOST shape) have
 (is the|can you see the|can you see a) [COLOUR] KIND SIDE of the [COLOUR] KIND
 (is the|can you see the|can you see a) [COLOUR] KIND WAY the [COLOUR] KIND
 is there a [COLOUR] KIND SIDE of the [COLOUR] KIND
@@ -145,7 +145,7 @@ def _forms() -> frozenset[tuple[str, ...]]:
 
 def _written_out(line: str) -> list[str]:
     """A line with each choice made in each way."""
-    choice = re.search(r"\(([^()]*)\)|\[([^\[\]]*)\]", line)
+    choice = re.search(r"\(([^()\[\]]*)\)|\[([^\[\]]*)\]", line)  # the innermost first
     if choice is None:
         return [line]
     ways = choice[1].split("|") if choice[1] is not None else [choice[2], ""]

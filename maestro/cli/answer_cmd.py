@@ -88,7 +88,7 @@ def answer(
             raise UserFault("--policy-url needs the served model's name", fix="add --model NAME")
         chosen = _server(policy_url, model, temperature, system, api_key_env, chat_turns)
     else:
-        chosen = _checkpoint(policy, temperature, system)
+        chosen = _checkpoint(policy, temperature, system, as_json)
     console = Console(soft_wrap=True)
     show = None if as_json else lambda event: _show(console, event)
     made = asyncio.run(_run(task, chosen, loaded, endpoints, budget, seed, deadline, show))
@@ -149,7 +149,7 @@ def _server(
     )
 
 
-def _checkpoint(folder: Path | None, temperature: float, system: str | None) -> Policy:
+def _checkpoint(folder: Path | None, temperature: float, system: str | None, quiet: bool) -> Policy:
     path = folder or DEFAULT_POLICY
     if not (path / "config.json").is_file():
         fix = (
@@ -160,11 +160,10 @@ def _checkpoint(folder: Path | None, temperature: float, system: str | None) -> 
         raise UserFault(
             f"no policy checkpoint in {path}", where="--policy", fix=f"{fix}, or use --policy-url"
         )
-    import transformers
-
+    if not quiet:
+        print(plain(f"loading the policy {path}"), file=sys.stderr, flush=True)
     from orchestrator.policies.in_process import InProcessPolicy
 
-    transformers.utils.logging.disable_progress_bar()
     return InProcessPolicy(path, temperature, system=system)
 
 
@@ -173,6 +172,11 @@ def _show(console: Console, event: Event) -> None:
     if event.kind == "turn":
         turn = event.episode.turns[-1]
         _line(console, f"turn {len(event.episode.turns)}", "bold cyan", _action_line(turn))
+        if isinstance(turn.action, Search) and event.episode.task is not None:
+            from eval.facts import same_question
+
+            if not same_question(turn.action.query, event.episode.task.question):
+                _line(console, "", "yellow", "(asks in other words than you did)")
         if turn.forged:
             _line(console, "", "yellow", "(an observation of the policy's own making was cut off)")
     elif event.kind == "observation":

@@ -40,11 +40,33 @@ class Lazy:
         found = getattr(module, "app", None) if function is None else None
         if not isinstance(found, typer.Typer):
             found = typer.Typer(add_completion=False)
-            found.command()(getattr(module, function or self.function))
+            found.command(cls=_WithSecondWords)(getattr(module, function or self.function))
         found._add_completion = False
         command = typer.main.get_command(found)
         command.name = name
         return command
+
+
+class _WithSecondWords(TyperCommand):
+    """Its help ends with the words that may stand in the place of its first argument, each with its own first line."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super().format_help(ctx, formatter)
+        words = {word: function for (name, word), function in SECOND_WORDS.items() if name == self.name}
+        if not words or self.name is None:
+            return
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.panel import Panel
+        from rich.table import Table
+
+        table = Table(box=None, show_header=False)
+        table.add_column(style="bold cyan", no_wrap=True)
+        table.add_column()
+        for word, function in words.items():
+            about = COMMANDS[self.name].load(f"{self.name} {word}", function).help or ""
+            table.add_row(word, escape(about.partition("\n")[0]))
+        Console().print(Panel(table, title=f"Or {self.name} ...", title_align="left", border_style="dim"))
 
 
 COMMANDS = {
@@ -69,8 +91,7 @@ COMMANDS = {
 }
 # Words that follow a subcommand which is a plain function, and lead to another function of its module.
 SECOND_WORDS = {
-    ("evaluate", word): word
-    for word in ("report", "replay", "merge", "compare", "power", "tables", "study")
+    ("evaluate", word): word for word in ("report", "replay", "merge", "compare", "power", "tables", "study")
 }
 SECOND_WORDS |= {("train", word): word for word in ("watch", "report", "analyse", "plan", "preflight", "export")}
 
@@ -116,9 +137,7 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")
-    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")] = False,
 ) -> None:
     """Options that stand before the subcommand."""
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from train.data.config import DataConfig
     from train.data.view import Shown
 
+UNMEASURED = "not measured (give --processor FOLDER, for example runs/demo/policy)"
 _SHOWN_CHARS = 2000
 
 
@@ -79,7 +80,7 @@ def row_text(row: dict[str, Any]) -> str:
         for (width, height), size in zip(row["images"], row["bytes"], strict=False)
     )
     tokens = row["tokens"]
-    counted = "not measured" if tokens is None else f"{tokens['prompt']}, pictures {tokens['images']}"
+    counted = UNMEASURED if tokens is None else f"{tokens['prompt']}, pictures {tokens['images']}"
     head = f"\nrow {row['number']}  {row['id']}  ({row['data_source']}, {row['split']})"
     return plain(
         f"{head}\n{row['asked'][:_SHOWN_CHARS]}\n  gold: {str(row['gold'])[:_SHOWN_CHARS]}\n"

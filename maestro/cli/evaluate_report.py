@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from eval.run_folder import check_run
 from maestro.cli.files import tell_files
 from maestro.cli.progress import phases, progress_display
 from registry.errors import UserFault
@@ -30,7 +31,11 @@ def report(
 
     Where the benchmark's data cannot be read, the report lacks its pictures and says why.
     """
-    if out is not None or len(runs) > 1:
+    together = out is not None or len(runs) > 1
+    for run in runs:
+        if not together or not run.exists():  # the page over several needs no journal, only results.json
+            check_run(run)
+    if together:
         _together(runs, out, title, as_json)
         return
     from eval.redraw import redraw

@@ -57,19 +57,33 @@ def tables(
     from eval.tables.files import FORMATS, write_tables
     from eval.tables.paper import load_paper
     from eval.tables.tidy import to_json
+    from eval.tables.unfilled import unfilled
 
     paper = load_paper()
     wanted = paper.choose(table or ())
     rows = own_rows(paper, runs or (), [Asked.parse(one) for one in row or ()], arm or ())
-    made = [build(paper, one, rows, micro=micro) for one in wanted]
+    made, left_out = [], []
+    for spec in wanted:
+        one = build(paper, spec, rows, micro=micro)
+        why = None if table else unfilled(paper, spec, one)  # a table that is asked for by number is shown
+        if why is None:
+            made.append(one)
+        else:
+            left_out.append(why)
     files = write_tables(made, out, FORMATS if format == "all" else (format,), ci=ci)
     if as_json:
-        answer = {"tables": [to_json(one) for one in made], "files": [str(path) for path in files]}
+        answer = {
+            "tables": [to_json(one) for one in made],
+            "left_out": left_out,
+            "files": [str(path) for path in files],
+        }
         typer.echo(json.dumps(answer, ensure_ascii=False, allow_nan=False))
         return
     console = Console()
     for one in made:
         tell(console, one, ci=ci)
+    for why in left_out:
+        console.print(Text(why, style="yellow"))
     for path in files:
         console.print(f"table    {path}", markup=False, highlight=False, soft_wrap=True)
 
@@ -103,7 +117,7 @@ def tell(console: Console, table: Table, *, ci: bool = False) -> None:
 
 
 def _label(table: Table, line: Line) -> str:
-    return f"{line.label}, {line.measure.label}" if table.several_measures and line.section == "" else line.label
+    return f"{line.label}, {line.measure.label}" if table.names_measures and line.section == "" else line.label
 
 
 def _cell(line: Line, column: Column, ci: bool) -> Text:

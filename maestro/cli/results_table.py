@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -20,6 +20,7 @@ _WIDE = 5
 def tell_results(console: Console, results: Mapping[str, Any]) -> None:
     """Print everything but what is particular to a start: the arms, the groups, what was left out."""
     console.print(results_table(results))
+    console.print(legend(results), style="dim", markup=False, highlight=False)
     for table in group_tables(results):
         console.print(table)
     for line in remarks(results):
@@ -42,32 +43,22 @@ def results_table(results: Mapping[str, Any]) -> Table:
     """Every arm on the test split. `len.` and `avg.` are there only where an arm's accuracy by the lenient rule, or the
     benchmark's published average (with its own interval), is another number than its accuracy."""
     arms = dict(_arms(results))
-    own = any(map(_own_average, arms.values()))
-    columns = [
-        ("acc.", lambda entry: _number(entry["accuracy"], 3), True),
-        ("95 %", _interval, True),
-        ("len.", _lenient, any(map(_differs, arms.values()))),
-        ("avg.", lambda entry: _number(entry.get("average"), 3), own),
-        ("95 %", lambda entry: _range(entry.get("average_ci95")), own and _has(arms, "average_ci95")),
-        ("greedy", lambda entry: _number(entry["greedy"], 3) if "greedy" in entry else "", _has(arms, "greedy")),
-        ("unseen", lambda entry: _number(entry["unseen"], 3), bool(results.get("unseen"))),
-        ("n", lambda entry: str(entry["n"]), True),
-        ("err.", lambda entry: str(entry["errors"]), True),
-        ("malf.", lambda entry: _number(entry["malformed_rate"], 3), True),
-        ("calls", lambda entry: _number(entry["calls"], 2), True),
-        ("p50 s", lambda entry: _number(entry["latency_s"]["p50"], 2), True),
-    ]  # fmt: skip
     name = str(results.get("title") or results["benchmark"])
     title = f"{name}: {results['rows']['test']} test questions, seed {results['seed']}"
     table = Table(title=escape(title), box=None, padding=(0, 0, 0, 1))
     table.add_column("arm", overflow="fold")
-    shown = [(title, cell) for title, cell, wanted in columns if wanted]
-    for title, _ in shown:
+    shown = _columns(results)
+    for title, _, _ in shown:
         table.add_column(title, justify="right", no_wrap=True)
     for name, entry in arms.items():
-        cells = [cell(entry) for _, cell in shown]
+        cells = [cell(entry) for _, cell, _ in shown]
         table.add_row(escape(name), *cells, style="bold" if name == "after" else None)
     return table
+
+
+def legend(results: Mapping[str, Any]) -> str:
+    """What the short titles of the table's columns stand for, of those that are shown."""
+    return "; ".join(f"{title}: {meaning}" for title, _, meaning in _columns(results) if meaning) + "."
 
 
 def group_tables(results: Mapping[str, Any]) -> Iterator[Table]:
@@ -96,6 +87,42 @@ def remarks(results: Mapping[str, Any]) -> Iterator[str]:
             f"{judge['ungraded']} answers wait for the judge {judge['model']}, neither right nor wrong "
             f"({judge['why']}). --retry-errors asks it again, no episode is repeated."
         )
+
+
+def _columns(results: Mapping[str, Any]) -> list[tuple[str, Callable[[Mapping[str, Any]], str], str]]:
+    """Title, cell of an arm and meaning (empty where the title says it, or a remark does) of each column shown."""
+    arms = dict(_arms(results))
+    own = any(map(_own_average, arms.values()))
+    columns = [
+        ("acc.", lambda entry: _number(entry["accuracy"], 3), "", True),
+        ("95 %", _interval, "", True),
+        ("len.", _lenient, "", any(map(_differs, arms.values()))),
+        ("avg.", lambda entry: _number(entry.get("average"), 3), "", own),
+        ("95 %", lambda entry: _range(entry.get("average_ci95")), "", own and _has(arms, "average_ci95")),
+        (
+            "greedy",
+            lambda entry: _number(entry["greedy"], 3) if "greedy" in entry else "",
+            "accuracy at temperature 0 (rules have none)",
+            _has(arms, "greedy"),
+        ),
+        (
+            "unseen",
+            lambda entry: _number(entry["unseen"], 3),
+            "accuracy under wordings never seen",
+            bool(results.get("unseen")),
+        ),
+        ("n", lambda entry: str(entry["n"]), "", True),
+        ("err.", lambda entry: str(entry["errors"]), "could not run or be scored, neither right nor wrong", True),
+        ("malf.", lambda entry: _number(entry["malformed_rate"], 3), "share with a malformed turn", True),
+        ("calls", lambda entry: _number(entry["calls"], 2), "mean calls to experts", True),
+        (
+            "p50 s",
+            lambda entry: _number(entry["latency_s"]["p50"], 2),
+            "median seconds of an episode (cached calls take none)",
+            True,
+        ),
+    ]
+    return [(title, cell, meaning) for title, cell, meaning, wanted in columns if wanted]
 
 
 def _group_table(grouping: str, arms: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:

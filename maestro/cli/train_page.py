@@ -24,7 +24,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("reward", "reward", "+.3f"),
     ("accuracy", "answer part (accuracy)", ".3f"),
     ("format", "format part", "+.3f"),
-    ("validation.accuracy", "accuracy, validation", ".3f"),
+    ("validation.accuracy", "accuracy, validation (first and last)", ".3f"),
     ("malformed", "malformed rollouts", ".1%"),
     ("calls", "calls an episode", ".2f"),
     ("several_calls", "episodes with more than one call", ".1%"),
@@ -121,24 +121,25 @@ def _summary(view: RunView) -> dict[str, Any]:
 
 
 def _tiles(view: RunView) -> list[dict[str, str]]:
-    from train.curves import series
+    from train.curves import ends, series
 
-    def ends(key: str, form: str) -> tuple[str, str]:
-        values = [value for _, value in series(view.history, key)]
-        if not values:
+    steps = min(WINDOW, len(view.history))
+
+    def means(key: str, form: str) -> tuple[str, str]:
+        found = ends(view.history, key, WINDOW)
+        if found is None:
             return "–", "not recorded"
-        first = format(_mean(values[:WINDOW]), form)
-        return format(_mean(values[-WINDOW:]), form), f"{first} in the first {WINDOW} steps"
+        return format(found[1], form), f"mean of the last {steps} steps; {found[0]:{form}} of the first {steps}"
 
     tiles = [
         {"label": label, "value": value, "note": note}
         for label, (value, note) in (
-            ("reward", ends("reward", "+.3f")),
-            ("accuracy of rollouts", ends("accuracy", ".3f")),
-            ("entropy", ends("entropy", ".3f")),
-            ("malformed rollouts", ends("malformed", ".1%")),
-            ("calls an episode", ends("calls", ".2f")),
-            ("seconds a step", ends("seconds", ".1f")),
+            ("reward", means("reward", "+.3f")),
+            ("accuracy of rollouts", means("accuracy", ".3f")),
+            ("entropy", means("entropy", ".3f")),
+            ("malformed rollouts", means("malformed", ".1%")),
+            ("calls an episode", means("calls", ".2f")),
+            ("seconds a step", means("seconds", ".1f")),
         )
     ]
     seen = series(view.history, "validation.accuracy")
@@ -152,16 +153,15 @@ def _tiles(view: RunView) -> list[dict[str, str]]:
 
 
 def numbers(history: Sequence[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
-    """(metric, first ten, last ten, newest) of all that is known."""
-    from train.curves import series
+    """(metric, first ten, last ten, newest) of all that is known; of a validation its first and last value."""
+    from train.curves import ends
 
     found = []
     for key, name, form in ROWS:
-        known = series(history, key)
-        if known:
-            values = [value for _, value in known]
-            now = format(values[-1], form) if known[-1][0] == history[-1]["step"] else "–"
-            found.append((name, format(_mean(values[:WINDOW]), form), format(_mean(values[-WINDOW:]), form), now))
+        known = ends(history, key, WINDOW)
+        if known is not None:
+            first, last, now = ("–" if value is None else format(value, form) for value in known)
+            found.append((name, first, last, now))
     return found
 
 

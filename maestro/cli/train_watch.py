@@ -30,7 +30,7 @@ _CURVE = 40  # characters of a sparkline
 _ROWS: tuple[tuple[str, str, str], ...] = (
     ("reward", "reward", "+.3f"),
     ("accuracy", "accuracy", ".3f"),
-    ("validation.accuracy", "accuracy, validation", ".3f"),
+    ("validation.accuracy", "validation: first, last", ".3f"),
     ("malformed", "malformed rollouts", ".1%"),
     ("calls", "calls an episode", ".2f"),
     ("copied", "sub-question = question", ".0%"),
@@ -113,7 +113,7 @@ def _head(view: RunView) -> Text:
 
 
 def _numbers(view: RunView, curve: int) -> Table:
-    from train.curves import series
+    from train.curves import ends, series
 
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
     for name, where in (("", "left"), ("first 10", "right"), ("last 10", "right"), ("now", "right")):
@@ -121,10 +121,11 @@ def _numbers(view: RunView, curve: int) -> Table:
     table.add_column(f"step {view.history[0]['step']} to {view.step}", no_wrap=True)
     for key, name, form in _ROWS:
         values = [value for _, value in series(view.history, key)]
-        if not values or (key in ("invalid", "expert_failures", "cut_turns") and not any(values)):
+        found = ends(view.history, key)
+        if found is None or (key in ("invalid", "expert_failures", "cut_turns") and not any(values)):
             continue
-        ends = (_mean(values[:10]), _mean(values[-10:]), values[-1])
-        table.add_row(name, *(format(value, form) for value in ends), Text(sparkline(values, curve), style="cyan"))
+        told = ("–" if value is None else format(value, form) for value in found)
+        table.add_row(name, *told, Text(sparkline(values, curve), style="cyan"))
     return table
 
 

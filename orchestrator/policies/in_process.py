@@ -176,7 +176,9 @@ def _load(path: Path, dtype: str, device: str) -> tuple[Any, Any]:
         raise UserFault(f"no policy checkpoint in {path}", fix="give a folder that holds config.json and the weights")
     import torch
     from transformers import AutoModelForImageTextToText, AutoProcessor, GenerationConfig
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()  # its bars break into the display of whoever loads the policy
     try:
         processor = AutoProcessor.from_pretrained(path)
         loaded: Any = AutoModelForImageTextToText.from_pretrained(path, dtype=getattr(torch, dtype))

@@ -97,7 +97,7 @@ def test_what_cannot_be_compared_is_told(make_run: MakeRun) -> None:
     first = make_run("x", after=[1, 1], before=[0, 1])
     again = make_run("x", name="again", after=[1, 1])
     other = make_run("y", after=[1], nothing=[None])
-    with pytest.raises(UserFault, match="two runs of the benchmark 'x'"):
+    with pytest.raises(UserFault, match=r"two runs of the benchmark 'x'(.|\n)*as --baseline-run"):
         compare_runs([first, again], "after", "before")
     with pytest.raises(UserFault, match=r"no arm 'afer'(.|\n)*did you mean 'after'"):
         compare_runs([first], "afer", "before")

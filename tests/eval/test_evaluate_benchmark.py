@@ -72,6 +72,21 @@ def test_both_rules_and_the_groups_are_written_and_shown(birds: Birds) -> None:
     assert "wood" in shown and "small" in shown
 
 
+def test_a_line_below_the_table_says_what_its_short_titles_mean(birds: Birds) -> None:
+    results = start(birds).results
+    shown = " ".join(printed(results).split())
+    assert (
+        "err.: could not run or be scored, neither right nor wrong; malf.: share with a malformed turn; calls: mean "
+        "calls to experts; p50 s: median seconds of an episode (cached calls take none)."
+    ) in shown
+    assert "greedy" not in shown and "unseen" not in shown
+    entry = {**results["baselines"]["reader"], "greedy": 0.5}
+    with_policy = {**results, "after": entry, "unseen": {"after": entry}}
+    assert (
+        "greedy: accuracy at temperature 0 (rules have none); unseen: accuracy under wordings never seen; err.:"
+    ) in " ".join(printed(with_policy).split())
+
+
 def test_a_finished_run_says_the_same_from_its_journal_alone(birds: Birds) -> None:
     first = start(birds)
     again = redraw(birds.run)

@@ -184,6 +184,19 @@ def test_the_page_is_no_wider_than_a_telephone(shown: Chromium) -> None:
         shown.call("Emulation.clearDeviceMetricsOverride")
 
 
+def test_the_filter_row_wraps_without_a_lone_button_or_a_cut_hint(shown: Chromium) -> None:
+    places = """(() => { const box = (e) => e.getBoundingClientRect(), style = getComputedStyle(words);
+      const pen = document.createElement('canvas').getContext('2d'); pen.font = style.font;
+      const room = words.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+      return [box(words).bottom - box(clear).bottom, room >= pen.measureText(words.placeholder).width]; })()"""
+    try:
+        for width in (1024, 1280, 1600):
+            shown.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+            assert shown.run(places) == [0, True], width
+    finally:
+        shown.call("Emulation.clearDeviceMetricsOverride")
+
+
 def test_the_page_over_several_runs_opens_without_a_complaint(browser: Chromium, tmp_path: Path) -> None:
     import json
 

@@ -58,6 +58,25 @@ def test_no_column_is_cut_off_in_a_narrow_terminal(
     assert max(len(line) for line in done.stdout.splitlines() if not line.startswith("table ")) <= 60
 
 
+def test_tables_that_no_arm_fills_are_left_out_with_a_line_that_says_what_would(
+    app: typer.Typer, tmp_path: Path
+) -> None:
+    run = write_run(tmp_path / "run", "embedded", {"after": 0.9, "before": 0.4})
+    out = tmp_path / "out"
+    done = CliRunner().invoke(app, [str(run), "--out", str(out), "--json"], catch_exceptions=False)
+    found = json.loads(done.stdout)
+    assert [one["table"] for one in found["tables"]] == [1, 2, 6, 8, 9]
+    assert [text.partition(":")[0] for text in found["left_out"]] == ["Table 7", "Table 10", "Table 11"]
+    assert found["left_out"][1] == (
+        "Table 10: Ablation of components: left out, no arm of these runs fills it. What would fill it: without skill"
+        " pool: the trained policy without skills; without model pool: the trained policy without experts; without"
+        " both: the policy without experts and skills."
+    )
+    assert not (out / "table-7.tex").exists() and "Table 7" not in (out / "tables.md").read_text()
+    done = CliRunner().invoke(app, [str(run), "--table", "10", "--out", str(out)], catch_exceptions=False)
+    assert "Table 10: Ablation of components" in done.stdout and "left out" not in done.stdout
+
+
 def test_json_is_one_object_with_every_cell(app: typer.Typer, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", "vstar", {"after": 0.5})
     call = [str(run), "--table", "1", "--format", "csv", "--out", str(tmp_path / "out"), "--json"]

@@ -279,6 +279,26 @@ def test_sc_at_k_stands_beside_pass_at_1_with_its_gain(tmp_path: Path) -> None:
     assert any("sc@16 of after: a run with samples: 16" in one for one in table(8, run).missing)
 
 
+def test_runs_with_one_sample_a_question_show_pass_at_1_and_sc_at_1_by_name(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", "embedded", {"after": entry(0.6)})
+    assert [(one.label, one.measure.name) for one in table(8, run).lines] == [("after", "pass@1"), ("after", "sc@1")]
+    upper = table(9, run)
+    assert [(one.label, one.measure.name) for one in upper.lines] == [("after", "pass@1")]
+    assert upper.names_measures and not table(1, run).names_measures
+
+
+def test_rows_that_use_no_tokens_are_not_the_best_in_tokens(tmp_path: Path) -> None:
+    arms = {
+        name: entry(accuracy, tokens={"mean": tokens})
+        for name, accuracy, tokens in (("after", 0.9, 133.0), ("before", 0.4, 130.5), ("keyword", 0.5, 0.0))
+    }
+    found = table(6, make_run(tmp_path / "run", "embedded", arms, settings={"keyword": {"kind": "keyword"}}))
+    assert shown(found, "Δ after to the best other", "embedded", "tokens") == "+2.5"
+    assert shown(found, "Δ after to the best other", "embedded") == "+40.0"
+    best = [one.label for one in found.lines if one.measure.name == "tokens" and one.cells["embedded"].best]
+    assert best == ["before"]
+
+
 def test_a_benchmark_of_ones_own_alone_is_the_table_without_the_papers_columns(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", "embedded", {"after": entry(0.6), "before": entry(0.5)})
     found = table(10, run)

@@ -214,11 +214,40 @@ def test_a_second_word_leads_to_another_function_of_the_command(
     assert capsys.readouterr().out == "report on runs/demo\njudge configs/a.yaml\n"
 
 
-@pytest.mark.parametrize(
-    "words", [[name] for name in COMMANDS] + [list(pair) for pair in SECOND_WORDS], ids=" ".join
-)
+@pytest.mark.parametrize("words", [[name] for name in COMMANDS] + [list(pair) for pair in SECOND_WORDS], ids=" ".join)
 def test_every_command_of_the_table_loads_and_explains_itself(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([*words, "--help"]) == 0
     assert "Usage" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("train", {"plan", "preflight", "watch", "report", "analyse", "export"}),
+        ("evaluate", {"report", "tables", "study", "replay", "merge", "compare", "power"}),
+    ],
+)
+def test_help_of_a_command_with_second_words_lists_each_with_what_it_does(
+    name: str, words: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([name, "--help"]) == 0
+    lines = capsys.readouterr().out.partition(f"Or {name} ...")[2].splitlines()
+    listed = {line.split()[1]: line.split()[2:] for line in lines if line[1:3] == "  " and line[3:4].strip()}
+    assert set(listed) == words
+    assert all(len(about) > 3 for about in listed.values())
+    assert run([name, "report", "--help"]) == 0
+    assert f"Or {name}" not in capsys.readouterr().out
+
+
+def test_a_report_of_no_run_is_refused_with_the_nearest_name_before_anything_heavy_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "journal.jsonl").touch()
+    for more in ([], ["--out", str(tmp_path / "all.html")]):
+        result = program("evaluate", "report", str(tmp_path / "demoo"), *more)
+        assert result.returncode == 2
+        assert f"error: there is no such run\n  where: {tmp_path}/demoo\n  fix: did you mean {tmp_path}/demo?" in (
+            result.stderr
+        )
+        assert "loaded: []" in result.stderr

@@ -206,7 +206,9 @@ def test_inspect_shows_rows_as_they_will_be_seen(tmp_path: Path, capsys: pytest.
     assert [row["number"] for row in shown["shown"]] == [1, 2]
     assert shown["shown"][0]["images"] == [[96, 64]]
     assert run(["data", "inspect", str(tmp_path / "m/out"), "--limit", "1"]) == 0
-    assert "images: 96x64" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "images: 96x64" in shown
+    assert "prompt tokens: not measured (give --processor FOLDER, for example runs/demo/policy)" in shown
 
 
 def test_inspect_refuses_a_file_of_other_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

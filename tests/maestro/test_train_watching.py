@@ -93,6 +93,34 @@ def test_watch_tells_how_far_how_fast_and_what_is_wrong(folder: Path, capsys: py
     assert "16 s left" in out.replace("\n", " ")
 
 
+def validated(folder: Path, values: dict[int, float]) -> None:
+    """Give steps of the run a validation."""
+    path = folder / "metrics.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()[:12]]
+    for record in records:
+        if record["step"] in values:
+            record["validation"] = {"accuracy": values[record["step"]]}
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def test_watch_shows_the_first_and_the_last_validation_and_a_dash_where_the_newest_step_has_none(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    validated(folder, {4: 0.25, 8: 0.75})
+    assert run(["train", "watch", str(folder), "--once"]) == 0
+    [row] = [line for line in capsys.readouterr().out.splitlines() if "validation: first, last" in line]
+    assert row.split()[3:6] == ["0.250", "0.750", "–"]
+
+
+def test_the_page_shows_the_first_and_the_last_validation_and_says_what_its_cards_are_means_of(folder: Path) -> None:
+    validated(folder, {4: 0.25, 12: 0.75})
+    assert run(["train", "report", str(folder)]) == 0
+    page = (folder / "training.html").read_text()
+    row = page.partition("accuracy, validation (first and last)</th>")[2].partition("</tr>")[0]
+    assert row == "<td>0.250</td><td>0.750</td><td>0.750</td>"
+    assert "<span>reward</span><b>+0.750</b><small>mean of the last 10 steps; +0.550 of the first 10</small>" in page
+
+
 def test_watch_as_json_is_one_object(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", "watch", str(folder), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from PIL import Image
 
 from maestro.cli import answer_cmd
 from maestro.cli.app import run
+from orchestrator.episode import Episode
 from orchestrator.policies.fixed_pair import FixedPair
+from orchestrator.policy import PolicyTurn
 
 
 class Input:
@@ -122,6 +125,38 @@ def test_answer_prints_each_turn_and_the_answer(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"turn 1  asks Shape-Spotter under Counting_Problem_Solver: {question}"
     assert lines[-1] == "answer  2"
+
+
+class Rewording(FixedPair):
+    """Asks one sub-question of its own, whatever the question is."""
+
+    async def act(self, episode: Episode, *, seed: int) -> PolicyTurn:
+        turn = await super().act(episode, seed=seed)
+        return replace(turn, text=turn.text.replace("How  many shapes?", "How many circles?"))
+
+
+@pytest.mark.parametrize(("policy", "noted"), [(Rewording, 1), (FixedPair, 0)])
+def test_answer_notes_a_sub_question_in_other_words_than_the_question(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    image: str,
+    policy: type[FixedPair],
+    noted: int,
+) -> None:
+    monkeypatch.setattr(answer_cmd, "_checkpoint", lambda *_: policy("Shape-Spotter", "Counting_Problem_Solver"))
+    run(["answer", "--image", image, "--question", "How  many shapes?"])
+    assert capsys.readouterr().out.count("(asks in other words than you did)") == noted
+
+
+@pytest.mark.parametrize(("options", "said"), [([], True), (["--json"], False)])
+def test_answer_says_that_the_policy_is_being_loaded_before_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], image: str, options: list[str], said: bool
+) -> None:
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    assert run(["answer", "--image", image, "--question", "q?", "--policy", str(tmp_path), *options]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"loading the policy {tmp_path}\n") is said
+    assert "cannot be loaded" in error
 
 
 def test_answer_shows_escape_sequences_of_a_question_and_does_not_send_them(

@@ -158,6 +158,14 @@ def test_generation_stops_at_an_action_and_answers_can_be_forced(
     assert (turn.token_ids, turn.finish_reason, turn.completion_tokens) == (None, "stop", 1)
 
 
+def test_loading_a_checkpoint_shows_no_progress_bar(checkpoint: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from transformers.utils.logging import enable_progress_bar
+
+    enable_progress_bar()
+    InProcessPolicy(checkpoint)
+    assert "Loading weights" not in capfd.readouterr().err
+
+
 def test_a_folder_without_a_model_is_the_users_fault(tmp_path: Path) -> None:
     with pytest.raises(UserFault, match="no policy checkpoint in"):
         InProcessPolicy(tmp_path)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
 from train.curves import draw_curves, read_metrics
@@ -254,6 +255,30 @@ def test_curves_are_a_png_also_of_records_with_gaps(tmp_path: Path) -> None:
     with Image.open(out) as image:
         assert (image.format, image.size) == ("PNG", (1320, 1034))
     assert [p.name for p in out.parent.iterdir()] == ["curves.png"]
+
+
+def test_an_axis_of_shares_starts_at_zero_and_the_names_of_pairs_stand_below_the_axes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Figure] = []
+
+    class Kept(Figure):
+        def savefig(self, *args: Any, **kwargs: Any) -> None:
+            drawn.append(self)
+            super().savefig(*args, **kwargs)
+
+    monkeypatch.setattr("matplotlib.figure.Figure", Kept)
+    records = [
+        {"step": s, "rollouts": 128, "invalid": int(s == 2), "pairs": {f"Expert-{i}@@Skill": 9 - i for i in range(8)}}
+        for s in range(1, 6)
+    ]
+    draw_curves(records, tmp_path / "curves.png", "GRPO")
+    axes = {axis.get_title(): axis for axis in drawn[0].axes}
+    assert axes["without an answer (share)"].get_ylim() == (0.0, 0.05)
+    pairs = axes["most used pairs (share of calls)"]
+    assert pairs.get_ylim()[0] == 0.0
+    legend = pairs.get_legend()
+    assert legend is not None and legend.get_window_extent().y1 < pairs.get_window_extent().y0
 
 
 @pytest.mark.filterwarnings("error")
