@@ -149,7 +149,7 @@ def _server(
     )
 
 
-def _checkpoint(folder: Path | None, temperature: float, system: str | None, quiet: bool) -> Policy:
+def _checkpoint(folder: Path | None, temperature: float, system: str | None, quiet: bool = False) -> Policy:
     path = folder or DEFAULT_POLICY
     if not (path / "config.json").is_file():
         fix = (
