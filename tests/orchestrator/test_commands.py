@@ -74,6 +74,14 @@ def test_parse_takes_any_bytes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert capsys.readouterr().out == "action  answer\ntext    左\ufffd\n"
 
 
+def test_serve_without_a_checkpoint_says_how_to_get_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["serve", "--policy", "runs/mine", "--port", "0"]) == 2
+    assert "no policy checkpoint in runs/mine" in capsys.readouterr().err
+
+
 def test_answer_without_a_checkpoint_says_how_to_get_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, image: str
 ) -> None:
