@@ -210,6 +210,7 @@ def test_a_question_of_another_build_is_taken_word_by_word() -> None:
     assert understood("contact_check", "Tell me whether these two circles touch each other in this image, please.")
 
 
+@example(["how", "many", "red", "squares", "there"])
 @given(
     st.lists(st.sampled_from(["how", "many", "red", "squares", "are", "there", "the", "Movoka", "?", ""]), max_size=9)
 )
