@@ -1,8 +1,8 @@
 """What an evaluation keeps in memory of one finished trajectory: the few facts that every number is made of.
 
 The one idea: the journal on disk holds the whole trajectory (token ids, texts, observations), and metrics
-need about thirty small values of it. ``facts_of`` reads them once, from the trajectory's JSON form, so
-100,000 episodes fit in memory and every metric is a pure function over ``Facts``.
+need about thirty small values of it. ``facts_of`` reads them once, from the trajectory's JSON form, and every metric is
+a pure function over ``Facts``; ``eval.facts_table`` keeps those of 100,000 episodes in little memory.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def facts_of(
         read = trajectory.get("answer")
     return Facts(
         arm=intern(str(arm)),
-        row_id=intern(str(trajectory["row_id"])),
+        row_id=str(trajectory["row_id"]),
         sample=int(trajectory["sample"]),
         split=intern(str(split)),
         group=intern(str(trajectory.get("group") or "")),
@@ -198,9 +198,9 @@ def facts_of(
         expert_s=float(timings.get("expert_s", 0.0)),
         lenient=(value if lenient is None else lenient) if valid else None,
         groups=_one(tuple((str(name), str(label)) for name, label in groups.items())) if groups else (),
-        cluster=None if cluster is None else intern(str(cluster)),
+        cluster=None if cluster is None else str(cluster),
         judged=judged,
-        row_digest=None if row_digest is None else intern(row_digest),
+        row_digest=row_digest,
     )
 
 

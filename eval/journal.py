@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from eval.facts import Facts, Key
+from eval.facts_table import FactsTable
 from eval.journal_lines import VERSION, decode_record, facts_of_record, read_lines
 from registry.errors import UserFault
 
@@ -57,8 +58,7 @@ class Journal:
         self._read_only = read_only
         self._sync_lines, self._sync_seconds = sync_lines, sync_seconds
         self._unsynced, self._synced_at = 0, time.monotonic()
-        self._facts: dict[Key, Facts] = {}
-        self._offsets: dict[Key, int] = {}
+        self._facts = FactsTable()
         try:
             if not read_only:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,7 +131,7 @@ class Journal:
             except OSError:
                 pass  # the half line is repaired when the journal is opened next
             raise _unwritable(self.path, error) from error
-        self._remember(facts, start)
+        self._facts.put(facts, start)
         return facts
 
     def read(self, key: Key) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class Journal:
 
     def _text(self, key: Key) -> bytes:
         with self.path.open("rb") as file:
-            file.seek(self._offsets[key])
+            file.seek(self._facts.note(key))
             return file.readline()
 
     def sync(self) -> None:
@@ -171,16 +171,11 @@ class Journal:
         if self._unsynced >= self._sync_lines or time.monotonic() - self._synced_at > self._sync_seconds:
             self.sync()
 
-    def _remember(self, facts: Facts, offset: int) -> None:
-        key = facts.key
-        self._facts[key] = facts
-        self._offsets[key] = offset
-
     def _load(self) -> None:
         size = os.fstat(self._fd).st_size
         end, ended = 0, True  # of the last whole record
         for line in read_lines(self.path, size):
-            self._remember(line.facts, line.offset)
+            self._facts.put(line.facts, line.offset)
             end, ended = line.end, line.ended
         if self._read_only:
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,16 +105,25 @@ def load_matrix(folder: Path, rows: int, digest: str | None = None) -> Matrix | 
     return matrix
 
 
-def redraw(folder: Path, *, start_phase: StartPhase = silent) -> Outputs:
+def redraw(folder: Path, *, data_root: Path | None = None, start_phase: StartPhase = silent) -> Outputs:
     """Make results, figures and report of a run folder anew; runs no episode. Where the rows cannot be read, from the
     folder alone: the report then lacks the pictures and says why (``Outputs.unread``).
 
+    Args:
+        data_root: where the benchmark's rows are now, if not where the run read them.
+
     Raises:
-        UserFault: the folder holds no evaluation, or one is being written at this moment.
+        UserFault: the folder holds no evaluation, one is being written at this moment, or the rows are not in
+            ``data_root``.
     """
     asked = recall(folder)
+    if data_root is not None:
+        moved = asked.config.data.model_copy(update={"root": data_root})
+        asked = replace(asked, config=asked.config.model_copy(update={"data": moved}))
     with Journal(folder / "journal.jsonl") as journal:
         read = _read(folder, asked, journal, start_phase)
+        if isinstance(read, Unread) and data_root is not None:
+            raise read.why
         if isinstance(read, Unread):
             splits, matrix, unread = read.splits, _saved_matrix(folder, asked.config), read
         else:

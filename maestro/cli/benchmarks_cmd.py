@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from maestro.cli.plain_text import plain
+from maestro.cli.whole_table import whole_table
 from registry.errors import UserFault
 
 if TYPE_CHECKING:
@@ -53,10 +54,7 @@ def list_(
     if as_json:
         _print_json({"benchmarks": [one.model_dump(mode="json") for one in found]})
         return
-    table = Table()
-    table.add_column("Name", no_wrap=True)
-    for title in ("Rows", "Rule", "Licence", "Data"):
-        table.add_column(title, overflow="fold")
+    table = whole_table("Name", "Rows", "Rule", "Licence", "Data")
     for one in found:
         rows = "?" if one.rows is None else f"{one.rows:,}"
         table.add_row(*map(Text, (one.name, rows, one.scorer.official, one.licence, _place(one))))
@@ -161,7 +159,7 @@ def _row(item: Item) -> dict[str, Any]:
 
 
 def _facts(benchmark: Benchmark) -> Table:
-    table = Table(title=Text(benchmark.title), title_justify="left", show_header=False)
+    table = whole_table("", "", title=Text(benchmark.title), title_justify="left", show_header=False)
     scorer = benchmark.scorer
     lines = {
         "about": benchmark.about,

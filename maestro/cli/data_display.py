@@ -8,9 +8,9 @@ import typer
 from pydantic import BaseModel
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from maestro.cli.plain_text import plain
+from maestro.cli.whole_table import whole_table
 
 if TYPE_CHECKING:
     from train.data.config import DataConfig
@@ -21,7 +21,7 @@ _SHOWN_CHARS = 2000
 
 
 def tell(summary: dict[str, Any]) -> None:
-    table = Table("source", "train", "validation", "read", "leaks", "skipped")
+    table = whole_table("source", "train", "validation", "read", "leaks", "skipped")
     for name, source in summary["sources"].items():
         skipped = ", ".join(f"{reason} {count}" for reason, count in source["skipped"].items())
         numbers = (source["train"], source["validation"], source["read"], source["leaks_dropped"])
@@ -37,7 +37,7 @@ def tell(summary: dict[str, Any]) -> None:
 
 
 def explain_config(settings: DataConfig) -> None:
-    table = Table("key", "value", "meaning")
+    table = whole_table("key", "value", "meaning")
 
     def walk(section: BaseModel, prefix: str) -> None:
         for name, field in type(section).model_fields.items():

@@ -63,7 +63,10 @@ def evaluate(
     ] = None,
     data_root: DataRoot = None,
     run: Annotated[Path | None, typer.Option("--run", metavar="DIR", help="Folder of the results.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="First N rows of each split.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, help="First N rows of each split, the one on which pairs are measured too."),
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Instead of the file's seed.")] = None,
     retry_errors: Annotated[
         bool,

@@ -1,6 +1,7 @@
 """`maestro evaluate report`: the report of an evaluation again, or one page over several.
 
 maestro evaluate report runs/demo
+maestro evaluate report runs/chartqa --data-root ~/data
 maestro evaluate report runs/chartqa runs/slake runs/vstar --out runs/all.html
 """
 
@@ -24,6 +25,10 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="With several: the page that shows them together.")
     ] = None,
+    data_root: Annotated[
+        Path | None,
+        typer.Option("--data-root", metavar="PATH", help="Where one run's data is now, if it has moved."),
+    ] = None,
     title: Annotated[str, typer.Option("--title", help="Of the page over several.")] = "Evaluations",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
@@ -35,6 +40,12 @@ def report(
     for run in runs:
         if not together or not run.exists():  # the page over several needs no journal, only results.json
             check_run(run)
+    if together and data_root is not None:
+        raise UserFault(
+            "the page over several runs shows no pictures of the data",
+            where="--data-root",
+            fix="give one run and no --out; or leave --data-root out",
+        )
     if together:
         _together(runs, out, title, as_json)
         return
@@ -42,7 +53,7 @@ def report(
     from maestro.cli.results_table import tell_results, tell_unread
 
     with progress_display(Console(stderr=True, quiet=as_json)) as progress:
-        made = redraw(runs[0], start_phase=phases(progress))
+        made = redraw(runs[0], data_root=data_root, start_phase=phases(progress))
     if as_json:
         missing = {} if made.unread is None else {"without_pictures": str(made.unread)}
         typer.echo(json.dumps({"results": str(made.results_path), "report": str(made.report_path), **missing}))

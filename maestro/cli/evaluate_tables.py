@@ -62,19 +62,20 @@ def tables(
     paper = load_paper()
     wanted = paper.choose(table or ())
     rows = own_rows(paper, runs or (), [Asked.parse(one) for one in row or ()], arm or ())
-    made, left_out = [], []
+    made, left_out = [], {}
     for spec in wanted:
         one = build(paper, spec, rows, micro=micro)
         why = None if table else unfilled(paper, spec, one)  # a table that is asked for by number is shown
         if why is None:
             made.append(one)
         else:
-            left_out.append(why)
-    files = write_tables(made, out, FORMATS if format == "all" else (format,), ci=ci)
+            left_out[spec.number] = why
+    formats = FORMATS if format == "all" else (format,)
+    files = write_tables(made, out, formats, ci=ci, left_out=left_out)
     if as_json:
         answer = {
             "tables": [to_json(one) for one in made],
-            "left_out": left_out,
+            "left_out": list(left_out.values()),
             "files": [str(path) for path in files],
         }
         typer.echo(json.dumps(answer, ensure_ascii=False, allow_nan=False))
@@ -82,7 +83,7 @@ def tables(
     console = Console()
     for one in made:
         tell(console, one, ci=ci)
-    for why in left_out:
+    for why in left_out.values():
         console.print(Text(why, style="yellow"))
     for path in files:
         console.print(f"table    {path}", markup=False, highlight=False, soft_wrap=True)

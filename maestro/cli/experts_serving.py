@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from maestro.cli.plain_text import plain
+from maestro.cli.whole_table import whole_table
 
 if TYPE_CHECKING:
     from experts.serving.endpoints_file import EndpointsFile
@@ -124,7 +124,7 @@ def status(
     elif not found:
         typer.echo("no server answers now: the endpoints file names none")
     else:
-        table = Table("model", "for", "address", "health", "running", "waiting", "seconds", "breaker", box=None)
+        table = whole_table("model", "for", "address", "health", "running", "waiting", "seconds", "breaker", box=None)
         for server in found:
             table.add_row(
                 Text(f"{server.model}\nvllm {server.version}" if server.version else server.model),
@@ -163,7 +163,9 @@ def _show(plan: Plan) -> None:
     from experts.serving.placement import budget_gib
 
     placement = plan.placement
-    table = Table("device and its models", "answers for", "weights", "cache", "rest", "sum GiB", "share", box=None)
+    table = whole_table(
+        "device and its models", "answers for", "weights", "cache", "rest", "sum GiB", "share", box=None
+    )
     for column in table.columns[2:]:
         column.justify = "right"
     for gpu in placement.gpus:

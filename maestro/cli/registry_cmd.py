@@ -26,6 +26,7 @@ from rich.text import Text
 
 from maestro.cli.registry_check import check
 from maestro.cli.registry_write import import_, new
+from maestro.cli.whole_table import whole_table
 from registry.errors import UserFault
 from registry.prompt import Style, system_prompt
 from registry.registry import Registry
@@ -107,7 +108,7 @@ def route(
     if as_json:
         _print_json({"skill": found.name, "subskill": chosen.subskill.name, "reason": chosen.reason})
         return
-    table = Table("Skill", "Subskill", "Reason")
+    table = whole_table("Skill", "Subskill", "Reason")
     table.add_row(*map(Text, (found.name, chosen.subskill.name, chosen.reason)))
     Console().print(table)
     if chosen.reason == "default" and found.routing != "keyword":
@@ -119,7 +120,7 @@ def _print_json(record: dict[str, Any]) -> None:
 
 
 def _parts_table(title: str, parts: tuple[Expert, ...] | tuple[Tool, ...]) -> Table:
-    table = Table("Name", "Answered by", "Good at", title=title, title_justify="left")
+    table = whole_table("Name", "Answered by", "Good at", title=title, title_justify="left")
     for part in parts:
         table.add_row(*map(Text, (part.name, _backend(part.backend), part.description)))
     return table
@@ -133,7 +134,7 @@ def _backend(backend: OpenAIBackend | PythonBackend) -> str:
 
 
 def _skills_table(loaded: Registry) -> Table:
-    table = Table("Skill", "Subskill", "Keywords", "Steps", title="Skills", title_justify="left")
+    table = whole_table("Skill", "Subskill", "Keywords", "Steps", title="Skills", title_justify="left")
     for skill in loaded.skills:
         table.add_section()
         for index, subskill in enumerate(skill.subskills):

@@ -33,8 +33,8 @@ def tell_unread(console: Console, why: UserFault | None) -> None:
         return
     for line in (
         f"The report has no pictures, as the rows of the benchmark cannot be read:\n  {why}",
-        "Numbers, plots and texts are whole. If the data has moved, the same `maestro evaluate` with --data-root adds "
-        "the pictures; once it is back, `maestro evaluate report` does.",
+        "Numbers, plots and texts are whole. `maestro evaluate report` adds the pictures once the data is back; if it "
+        "has moved, with --data-root.",
     ):
         console.print(line, style="yellow", markup=False, highlight=False)
 

@@ -17,7 +17,6 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 from rich.text import Text
 
 from maestro.cli.files import tell_files
@@ -28,6 +27,7 @@ from maestro.cli.train_plan import plan
 from maestro.cli.train_preflight import preflight, require
 from maestro.cli.train_report import LivePages, report
 from maestro.cli.train_watch import watch
+from maestro.cli.whole_table import whole_table
 from registry.errors import UserFault
 
 # the second words of `maestro train` (see maestro.cli.app)
@@ -137,7 +137,7 @@ def _explain(settings: TrainConfig, rows: list[tuple[str, str, str]], as_json: b
     if as_json:
         print(settings.model_dump_json())
         return
-    table = Table("key", "value", "meaning")
+    table = whole_table("key", "value", "meaning")
     for row in rows:
         table.add_row(*row)
     Console().print(table)

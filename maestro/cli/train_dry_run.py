@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
+
+from maestro.cli.whole_table import whole_table
 
 if TYPE_CHECKING:
     from train.dry_run import DryRun, Setting
@@ -29,7 +30,7 @@ def tell(path: Path, overrides: Sequence[str], *, as_json: bool) -> None:
         print(json.dumps(_data(found)))
         return
     console = Console()
-    table = Table("verl's setting", "value", "set by")
+    table = whole_table("verl's setting", "value", "set by")
     for setting in found.settings:
         table.add_row(setting.key, _shown(setting.value), _who(setting))
     console.print(table)

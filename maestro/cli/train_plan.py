@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from maestro.cli.whole_table import whole_table
 from registry.errors import UserFault
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _show(made: Plan) -> None:
 
 def _memory(made: Plan) -> Table:
     m = made.memory
-    table = Table("phase", "part", "GiB", "why", title=f"memory of one GPU (may be used: {m.limit:.1f} GiB)")
+    table = whole_table("phase", "part", "GiB", "why", title=f"memory of one GPU (may be used: {m.limit:.1f} GiB)")
     for phase in m.phases:
         style = "red" if phase.total > m.limit else "bold"
         table.add_row(Text(phase.name, style=style), "", Text(f"{phase.total:.1f}", style=style), "")
@@ -153,7 +154,7 @@ def _memory(made: Plan) -> Table:
 
 def _tokens(made: Plan) -> Table:
     b, u = made.budget, made.use
-    table = Table("", "limit", f"{u.source}", title="tokens of an episode")
+    table = whole_table("", "limit", f"{u.source}", title="tokens of an episode")
     table.add_row("prompt", str(b.prompt), f"{u.prompt:.0f}")
     table.add_row("  system prompt", "", str(b.system))
     table.add_row("  picture", "-" if b.image_limit is None else str(b.image_limit), f"{u.image:.0f}")
@@ -170,21 +171,22 @@ def _time(made: Plan) -> Table:
 
     steps = made.config.grpo.steps
     mean, most = made.time.record(steps), made.at_limits.record(steps)
-    table = Table("", "expected", "every limit", title=f"seconds of a step, and of {steps} steps")
+    table = whole_table("", "expected", "every limit", title=f"seconds of a step, and of {steps} steps")
     for name, value in mean["seconds"].items():
         table.add_row(name.replace("_", " "), f"{value:.1f}", f"{most['seconds'][name]:.1f}")
     table.add_row(Text("a step", style="bold"), f"{mean['step_seconds']:.1f}", f"{most['step_seconds']:.1f}")
     table.add_row(Text("the run", style="bold"), f"{mean['run_hours']:.1f} h", f"{most['run_hours']:.1f} h")
+    table.caption = "expected: episodes of the usual length; every limit: each as long as it may become"
     if not made.device.is_cpu:
         row = f" (this estimate at {made.paper_row:.0f} tokens a row)" if made.paper_row else ""
-        table.caption = f"the paper's own run: {PAPER.step:.0f} s a step, {PAPER.seconds / 3600:.0f} h{row}"
+        table.caption += f"\nthe paper's own run: {PAPER.step:.0f} s a step, {PAPER.seconds / 3600:.0f} h{row}"
     return table
 
 
 def _compared(made: Plan) -> Table | None:
     if made.measured is None:
         return None
-    table = Table("", "estimated", "measured", "ratio", title=f"against {made.measured.root} (seconds, medians)")
+    table = whole_table("", "estimated", "measured", "ratio", title=f"against {made.measured.root} (seconds, medians)")
     for part in made.measured.against(made.time):
         table.add_row(part["part"], f"{part['estimated']:.2f}", f"{part['measured']:.2f}", f"{part['ratio']:.2f}")
     return table

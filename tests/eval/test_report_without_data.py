@@ -84,6 +84,23 @@ def test_the_json_answer_tells_it_and_data_put_back_brings_the_pictures_back(
     assert "Pictures are missing" not in report(birds)
 
 
+def test_data_that_has_moved_is_read_where_it_is_now(birds: Birds, capsys: pytest.CaptureFixture[str]) -> None:
+    start(birds)
+    whole = data_of(report(birds))
+    shutil.move(birds.folder / "data", birds.folder / "elsewhere")
+    call = ["evaluate", "report", str(birds.run)]
+    assert run(call) == 0
+    assert data_of(report(birds))["pictures"] == [None]
+    assert run([*call, "--data-root", str(birds.folder / "elsewhere"), "--json"]) == 0
+    assert data_of(report(birds)) == whole
+    capsys.readouterr()
+    assert run([*call, "--data-root", str(birds.folder / "nowhere")]) == 2
+    assert str(birds.folder / "nowhere") in capsys.readouterr().err
+    assert data_of(report(birds)) == whole
+    assert run([*call, "--data-root", str(birds.folder / "elsewhere"), "--out", str(birds.folder / "all.html")]) == 2
+    assert "--data-root" in capsys.readouterr().err
+
+
 def test_the_benchmarks_file_may_be_gone_too_and_its_own_average_stays(birds: Birds) -> None:
     first = start(birds)
     shutil.rmtree(birds.folder / "data")

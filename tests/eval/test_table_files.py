@@ -77,6 +77,22 @@ def test_tables_that_no_arm_fills_are_left_out_with_a_line_that_says_what_would(
     assert "Table 10: Ablation of components" in done.stdout and "left out" not in done.stdout
 
 
+def test_files_of_earlier_runs_go_where_their_table_is_left_out_now_and_stay_where_it_was_not_asked_for(
+    app: typer.Typer, tmp_path: Path
+) -> None:
+    run = write_run(tmp_path / "run", "embedded", {"after": 0.9, "before": 0.4})
+    out = tmp_path / "out"
+    out.mkdir()
+    for number in (10, 11):
+        (out / f"table-{number}.tex").write_text("of earlier runs")
+    call = [str(run), "--out", str(out)]
+    CliRunner().invoke(app, [*call, "--table", "1"], catch_exceptions=False)
+    CliRunner().invoke(app, [*call, "--format", "csv"], catch_exceptions=False)
+    assert (out / "table-10.tex").read_text() == (out / "table-11.tex").read_text() == "of earlier runs"
+    CliRunner().invoke(app, call, catch_exceptions=False)
+    assert sorted(path.name for path in out.glob("*.tex")) == [f"table-{number}.tex" for number in (1, 2, 6, 8, 9)]
+
+
 def test_json_is_one_object_with_every_cell(app: typer.Typer, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", "vstar", {"after": 0.5})
     call = [str(run), "--table", "1", "--format", "csv", "--out", str(tmp_path / "out"), "--json"]
